@@ -1,0 +1,2 @@
+#![forbid(unsafe_code)]
+//! Pure Rust, free of PostgreSQL symbols, so that `cargo test --lib` can reach all of it.
