@@ -1,2 +1,5 @@
 #![forbid(unsafe_code)]
 //! Pure Rust, free of PostgreSQL symbols, so that `cargo test --lib` can reach all of it.
+
+pub mod error;
+pub mod sql;
