@@ -5,6 +5,7 @@
 pgrx::pg_module_magic!();
 
 mod model;
+mod pg;
 
 /// What pgrx's test harness asks of a crate.
 #[cfg(test)]

@@ -1,0 +1,259 @@
+//! Catalog entries as owned structs: nothing here points into a cache that an invalidation could free.
+
+use crate::model::error::{FdwError, Result, SqlState};
+use crate::pg::raise::bytes;
+use pgrx::pg_sys;
+use pgrx::pg_sys::Oid;
+
+/// Name and value of an option of a server, mapping, table or column.
+pub type OptionPair = (Vec<u8>, Vec<u8>);
+
+/// A foreign server.
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub oid: Oid,
+    pub name: Vec<u8>,
+    pub options: Vec<OptionPair>,
+}
+
+impl Server {
+    /// The name for messages: lossy where the database is not UTF-8.
+    pub fn display_name(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+}
+
+/// A user mapping. The one of PUBLIC may serve any user.
+#[derive(Debug, Clone)]
+pub struct UserMapping {
+    pub oid: Oid,
+    /// The user that the mapping was looked up for.
+    pub user: Oid,
+    pub server: Oid,
+    pub options: Vec<OptionPair>,
+}
+
+/// Server and options of a foreign table.
+#[derive(Debug, Clone)]
+pub struct ForeignTable {
+    pub relid: Oid,
+    pub server: Oid,
+    pub options: Vec<OptionPair>,
+}
+
+/// A column that is not dropped.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// Attribute number, from 1.
+    pub attnum: i16,
+    pub name: Vec<u8>,
+    pub type_oid: Oid,
+    pub typmod: i32,
+    pub collation: Oid,
+    /// `'s'` for stored, `'v'` for virtual generated columns, 0 otherwise.
+    pub generated: u8,
+    pub not_null: bool,
+    pub options: Vec<OptionPair>,
+}
+
+/// Names and columns of a relation.
+#[derive(Debug, Clone)]
+pub struct Relation {
+    pub oid: Oid,
+    pub schema: Vec<u8>,
+    pub name: Vec<u8>,
+    pub relkind: u8,
+    pub columns: Vec<Column>,
+}
+
+impl Relation {
+    pub fn display_name(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+
+    pub fn column(&self, attnum: i16) -> Option<&Column> {
+        self.columns.iter().find(|column| column.attnum == attnum)
+    }
+}
+
+/// The server with this OID; an error of core if there is none.
+pub fn server(oid: Oid) -> Result<Server> {
+    // SAFETY: GetForeignServer returns a palloc'd copy or raises.
+    unsafe {
+        let raw = &*pg_sys::GetForeignServer(oid);
+        Ok(Server {
+            oid,
+            name: bytes(raw.servername),
+            options: option_pairs(raw.options),
+        })
+    }
+}
+
+/// The server of this name, or None.
+pub fn server_by_name(name: &[u8]) -> Result<Option<Server>> {
+    let name = c_string(name)?;
+    // SAFETY: the name is NUL-terminated; with missing_ok a null pointer says that there is none.
+    let raw = unsafe { pg_sys::GetForeignServerByName(name.as_ptr(), true) };
+    if raw.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: a palloc'd copy, not null.
+    unsafe { server((*raw).serverid) }.map(Some)
+}
+
+/// Does the server belong to the wrapper whose handler is ours?
+pub fn server_wrapper_name(server_oid: Oid) -> Result<Vec<u8>> {
+    // SAFETY: both calls return palloc'd copies or raise.
+    unsafe {
+        let raw = &*pg_sys::GetForeignServer(server_oid);
+        let wrapper = &*pg_sys::GetForeignDataWrapper(raw.fdwid);
+        Ok(bytes(wrapper.fdwname))
+    }
+}
+
+/// The mapping of `user` for `server`, else that of PUBLIC, else core's error.
+pub fn user_mapping(user: Oid, server: Oid) -> Result<UserMapping> {
+    // SAFETY: GetUserMapping returns a palloc'd copy or raises.
+    unsafe {
+        let raw = &*pg_sys::GetUserMapping(user, server);
+        Ok(UserMapping {
+            oid: raw.umid,
+            user: raw.userid,
+            server: raw.serverid,
+            options: option_pairs(raw.options),
+        })
+    }
+}
+
+/// Server and options of a foreign table.
+pub fn foreign_table(relid: Oid) -> Result<ForeignTable> {
+    // SAFETY: GetForeignTable returns a palloc'd copy or raises.
+    unsafe {
+        let raw = &*pg_sys::GetForeignTable(relid);
+        Ok(ForeignTable {
+            relid,
+            server: raw.serverid,
+            options: option_pairs(raw.options),
+        })
+    }
+}
+
+/// Names and live columns of a relation that the caller has locked.
+pub fn relation(relid: Oid) -> Result<Relation> {
+    // SAFETY: the relcache entry is closed before anything of it could be freed; everything is copied out. An error
+    // in between is cleaned up by the resource owner.
+    unsafe {
+        let raw = pg_sys::RelationIdGetRelation(relid);
+        if raw.is_null() {
+            return Err(FdwError::internal(format!("could not open relation with OID {}", relid.to_u32())));
+        }
+        let relation = describe(raw);
+        pg_sys::RelationClose(raw);
+        relation
+    }
+}
+
+/// Names and live columns of an open relation.
+///
+/// # Safety
+/// `raw` is a valid relcache entry.
+pub unsafe fn describe(raw: pg_sys::Relation) -> Result<Relation> {
+    // SAFETY: by the contract; the pointers of a relcache entry are valid while it is open.
+    unsafe {
+        let form = &*(*raw).rd_rel;
+        let tupdesc = (*raw).rd_att;
+        let mut columns = Vec::with_capacity((*tupdesc).natts as usize);
+        for index in 0..(*tupdesc).natts {
+            let attribute = &*pg_sys::TupleDescAttr(tupdesc, index);
+            if attribute.attisdropped {
+                continue;
+            }
+            let options = if form.relkind as u8 == pg_sys::RELKIND_FOREIGN_TABLE {
+                option_pairs(pg_sys::GetForeignColumnOptions((*raw).rd_id, attribute.attnum))
+            } else {
+                Vec::new()
+            };
+            columns.push(Column {
+                attnum: attribute.attnum,
+                name: bytes(attribute.attname.data.as_ptr()),
+                type_oid: attribute.atttypid,
+                typmod: attribute.atttypmod,
+                collation: attribute.attcollation,
+                generated: attribute.attgenerated as u8,
+                not_null: attribute.attnotnull,
+                options,
+            });
+        }
+        Ok(Relation {
+            oid: (*raw).rd_id,
+            schema: bytes(pg_sys::get_namespace_name(form.relnamespace)),
+            name: bytes(form.relname.data.as_ptr()),
+            relkind: form.relkind as u8,
+            columns,
+        })
+    }
+}
+
+/// All leaves below `relid` (itself, if it is not partitioned), in the order of core's catalogs.
+pub fn leaves(relid: Oid) -> Result<Vec<Oid>> {
+    // SAFETY: find_all_inheritors returns a palloc'd list of OIDs; NoLock because only names are looked at.
+    unsafe {
+        let list = pg_sys::find_all_inheritors(relid, pg_sys::NoLock as i32, std::ptr::null_mut());
+        Ok(oid_list(list))
+    }
+}
+
+/// The relation's kind (`pg_class.relkind`), 0 if there is no such relation.
+pub fn relkind(relid: Oid) -> u8 {
+    // SAFETY: a syscache lookup of a plain value.
+    unsafe { pg_sys::get_rel_relkind(relid) as u8 }
+}
+
+/// Name of a role for messages and for `user` columns; None if it is gone.
+pub fn role_name(role: Oid) -> Option<Vec<u8>> {
+    // SAFETY: with noerr a null pointer says that there is none; the string is palloc'd.
+    unsafe {
+        let name = pg_sys::GetUserNameFromId(role, true);
+        (!name.is_null()).then(|| bytes(name))
+    }
+}
+
+/// Copies a list of DefElem options.
+///
+/// # Safety
+/// `list` is null or a List of DefElem with string values.
+pub unsafe fn option_pairs(list: *mut pg_sys::List) -> Vec<OptionPair> {
+    // SAFETY: by the contract.
+    unsafe {
+        let length = pg_sys::list_length(list);
+        (0..length)
+            .map(|position| {
+                let element = pg_sys::list_nth(list, position).cast::<pg_sys::DefElem>();
+                (
+                    bytes((*element).defname),
+                    bytes(pg_sys::defGetString(element)),
+                )
+            })
+            .collect()
+    }
+}
+
+/// Copies a list of OIDs.
+///
+/// # Safety
+/// `list` is null or an OID list.
+pub unsafe fn oid_list(list: *mut pg_sys::List) -> Vec<Oid> {
+    // SAFETY: by the contract.
+    unsafe {
+        (0..pg_sys::list_length(list))
+            .map(|position| pg_sys::list_nth_oid(list, position))
+            .collect()
+    }
+}
+
+/// Text as a C string; an embedded NUL, which no SQL text can hold, is an error.
+pub fn c_string(text: &[u8]) -> Result<std::ffi::CString> {
+    std::ffi::CString::new(text).map_err(|_| {
+        FdwError::local(SqlState::INVALID_PARAMETER_VALUE, "a NUL character is not allowed in text")
+    })
+}

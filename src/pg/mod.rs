@@ -1,0 +1,5 @@
+//! The backend's API in safe clothes: the only room beside `fdw/` and `pq/` with raw pointers.
+
+pub mod catalog;
+pub mod raise;
+pub mod xact;
