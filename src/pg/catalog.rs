@@ -2,6 +2,7 @@
 
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::pg::raise::bytes;
+use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::pg_sys::Oid;
 
@@ -145,7 +146,10 @@ pub fn relation(relid: Oid) -> Result<Relation> {
     unsafe {
         let raw = pg_sys::RelationIdGetRelation(relid);
         if raw.is_null() {
-            return Err(FdwError::internal(format!("could not open relation with OID {}", relid.to_u32())));
+            return Err(FdwError::internal(format!(
+                "could not open relation with OID {}",
+                relid.to_u32()
+            )));
         }
         let relation = describe(raw);
         pg_sys::RelationClose(raw);
@@ -163,13 +167,16 @@ pub unsafe fn describe(raw: pg_sys::Relation) -> Result<Relation> {
         let form = &*(*raw).rd_rel;
         let tupdesc = (*raw).rd_att;
         let mut columns = Vec::with_capacity((*tupdesc).natts as usize);
-        for index in 0..(*tupdesc).natts {
-            let attribute = &*pg_sys::TupleDescAttr(tupdesc, index);
+        for index in 0..(*tupdesc).natts as usize {
+            let attribute = version::tupdesc_attribute(tupdesc, index);
             if attribute.attisdropped {
                 continue;
             }
             let options = if form.relkind as u8 == pg_sys::RELKIND_FOREIGN_TABLE {
-                option_pairs(pg_sys::GetForeignColumnOptions((*raw).rd_id, attribute.attnum))
+                option_pairs(pg_sys::GetForeignColumnOptions(
+                    (*raw).rd_id,
+                    attribute.attnum,
+                ))
             } else {
                 Vec::new()
             };
@@ -196,9 +203,9 @@ pub unsafe fn describe(raw: pg_sys::Relation) -> Result<Relation> {
 
 /// All leaves below `relid` (itself, if it is not partitioned), in the order of core's catalogs.
 pub fn leaves(relid: Oid) -> Result<Vec<Oid>> {
-    // SAFETY: find_all_inheritors returns a palloc'd list of OIDs; NoLock because only names are looked at.
+    // SAFETY: find_all_inheritors returns a palloc'd list of OIDs; nothing is locked, only names are looked at.
     unsafe {
-        let list = pg_sys::find_all_inheritors(relid, pg_sys::NoLock as i32, std::ptr::null_mut());
+        let list = version::inheritors(relid);
         Ok(oid_list(list))
     }
 }
@@ -254,6 +261,9 @@ pub unsafe fn oid_list(list: *mut pg_sys::List) -> Vec<Oid> {
 /// Text as a C string; an embedded NUL, which no SQL text can hold, is an error.
 pub fn c_string(text: &[u8]) -> Result<std::ffi::CString> {
     std::ffi::CString::new(text).map_err(|_| {
-        FdwError::local(SqlState::INVALID_PARAMETER_VALUE, "a NUL character is not allowed in text")
+        FdwError::local(
+            SqlState::INVALID_PARAMETER_VALUE,
+            "a NUL character is not allowed in text",
+        )
     })
 }

@@ -2,4 +2,5 @@
 
 pub mod catalog;
 pub mod raise;
+pub mod version;
 pub mod xact;

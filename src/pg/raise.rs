@@ -92,7 +92,10 @@ fn copy_option(text: &Option<Vec<u8>>) -> *const c_char {
 
 /// Copies text into the current memory context as a C string; a NUL inside ends it.
 fn copy(text: &[u8]) -> *const c_char {
-    let length = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+    let length = text
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(text.len());
     // SAFETY: palloc returns length + 1 writable bytes or raises.
     unsafe {
         let target = pg_sys::palloc(length + 1).cast::<u8>();
@@ -116,7 +119,7 @@ pub unsafe fn guarded<R: Copy>(body: impl FnOnce() -> Result<R>) -> R {
         match outcome {
             Ok(value) => value,
             Err(diag) => {
-                diag.emit(pg_sys::ERROR as c_int);
+                diag.emit(pg_sys::PGERROR as c_int);
                 unreachable!("an error report returned")
             }
         }
@@ -125,7 +128,7 @@ pub unsafe fn guarded<R: Copy>(body: impl FnOnce() -> Result<R>) -> R {
 
 /// Reports at a level below ERROR (`pg_sys::WARNING` and so on).
 pub fn report(elevel: u32, diag: &Diag) {
-    debug_assert!(elevel < pg_sys::ERROR);
+    debug_assert!(elevel < pg_sys::PGERROR);
     let raw = RawDiag::new(diag, SqlState::SUCCESSFUL_COMPLETION);
     // SAFETY: the closure holds plain data only; a report below ERROR returns.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| raw.emit(elevel as c_int)) }
