@@ -2,4 +2,5 @@
 //! Pure Rust, free of PostgreSQL symbols, so that `cargo test --lib` can reach all of it.
 
 pub mod error;
+pub mod option;
 pub mod sql;
