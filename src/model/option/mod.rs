@@ -26,12 +26,8 @@ pub struct LibpqOption {
     pub debug: bool,
 }
 
-/// One option as it stands in a catalog.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenOption {
-    pub name: Vec<u8>,
-    pub value: Vec<u8>,
-}
+/// Name and value of an option as it stands in a catalog.
+pub type GivenOption = (Vec<u8>, Vec<u8>);
 
 #[cfg(test)]
 pub(crate) mod samples {
@@ -83,10 +79,7 @@ pub(crate) mod samples {
     pub fn given(options: &[(&str, &str)]) -> Vec<GivenOption> {
         options
             .iter()
-            .map(|(name, value)| GivenOption {
-                name: name.as_bytes().to_vec(),
-                value: value.as_bytes().to_vec(),
-            })
+            .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
             .collect()
     }
 }

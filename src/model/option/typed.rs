@@ -50,7 +50,7 @@ pub struct TableOptions {
     pub updatable: bool,
     pub truncatable: bool,
     /// Rows, from 1 up.
-    pub fetch_size: usize,
+    pub fetch_size: u32,
     pub write: WriteLimits,
 }
 
@@ -114,7 +114,7 @@ impl TableOptions {
             truncatable: source.boolean("truncatable")?,
             fetch_size: source.count("fetch_size")?,
             write: WriteLimits {
-                batch_size: source.count("batch_size")?,
+                batch_size: source.count("batch_size")? as usize,
                 batch_bytes: source.size("batch_bytes")?,
             },
         })
@@ -173,10 +173,10 @@ fn of_libpq(
         .iter()
         .filter(|option| table::is_libpq(context, option.keyword.as_bytes(), libpq))
         .filter_map(|option| {
-            let set = given
+            let (_, value) = given
                 .iter()
-                .find(|set| set.name == option.keyword.as_bytes())?;
-            Some((option.keyword.clone(), set.value.clone()))
+                .find(|(name, _)| name == option.keyword.as_bytes())?;
+            Some((option.keyword.clone(), value.clone()))
         })
         .collect()
 }
@@ -202,8 +202,8 @@ impl<'a> Source<'a> {
             .0
             .iter()
             .filter(|(context, _)| def.contexts.contains(context))
-            .find_map(|(_, given)| given.iter().find(|set| set.name == name.as_bytes()))
-            .map(|set| set.value.as_slice());
+            .find_map(|(_, given)| given.iter().find(|(set, _)| set == name.as_bytes()))
+            .map(|(_, value)| value.as_slice());
         let text = match (set, def.default, def.kind) {
             (Some(text), ..) => text,
             (None, "", Kind::Name) => return Ok(None),
@@ -222,9 +222,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn count(&self, name: &'static str) -> Result<usize> {
+    fn count(&self, name: &'static str) -> Result<u32> {
         match self.value(name)? {
-            Some(Value::Int(value)) => usize::try_from(value).map_err(|_| wrong_kind(name)),
+            Some(Value::Int(value)) => u32::try_from(value).map_err(|_| wrong_kind(name)),
             _ => Err(wrong_kind(name)),
         }
     }
