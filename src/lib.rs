@@ -6,6 +6,7 @@ pgrx::pg_module_magic!();
 
 mod model;
 mod pg;
+mod pq;
 
 /// What pgrx's test harness asks of a crate.
 #[cfg(test)]

@@ -3,4 +3,5 @@
 
 pub mod error;
 pub mod option;
+pub mod socket;
 pub mod sql;

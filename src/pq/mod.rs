@@ -1,0 +1,33 @@
+//! libpq in safe clothes, non-blocking from connect to close. Only this room knows `libpq_sys`.
+//!
+//! libpq's functions are plain C: they neither raise PostgreSQL errors nor call back into the backend, so they need
+//! no guard of pgrx. Waiting is left to the caller, who has the latch.
+
+pub mod connection;
+pub mod notice;
+pub mod params;
+pub mod result;
+mod sys;
+
+pub use connection::{Answer, ConnectProgress, Connection, Flush, TransactionStatus};
+pub use notice::{Notice, Severity};
+pub use params::Param;
+pub use result::{PgResult, ResultStatus};
+
+/// A libpq call failed; the text is libpq's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PqError {
+    /// Without the line end that libpq adds.
+    pub message: Vec<u8>,
+}
+
+impl PqError {
+    fn new(message: impl Into<Vec<u8>>) -> PqError {
+        PqError {
+            message: message.into(),
+        }
+    }
+}
+
+/// What fallible libpq calls return.
+pub type Result<T> = std::result::Result<T, PqError>;
