@@ -4,6 +4,7 @@
 //! no guard of pgrx. Waiting is left to the caller, who has the latch.
 
 pub mod connection;
+pub mod conninfo;
 pub mod notice;
 pub mod params;
 pub mod result;
