@@ -1,6 +1,8 @@
 //! The backend's API in safe clothes: the only room beside `fdw/` and `pq/` with raw pointers.
 
 pub mod catalog;
+pub mod fd;
 pub mod raise;
 pub mod version;
+pub mod wait;
 pub mod xact;

@@ -57,3 +57,55 @@ pub unsafe fn inheritors(parent: Oid) -> *mut pg_sys::List {
         })
     }
 }
+
+/// What a backend is waiting for, for `pg_stat_activity`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitEvent {
+    /// A connection to a shard to be made.
+    Connect,
+    /// An answer of a shard, or room to send.
+    Result,
+    /// A shard to undo what a failed transaction left.
+    Cleanup,
+}
+
+/// The number of a wait event. From 17 on extensions may name their own.
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+pub fn wait_event(event: WaitEvent) -> u32 {
+    use std::cell::Cell;
+    thread_local! {
+        static KNOWN: [Cell<u32>; 3] = const { [Cell::new(0), Cell::new(0), Cell::new(0)] };
+    }
+    KNOWN.with(|known| {
+        let (known, name) = match event {
+            WaitEvent::Connect => (&known[0], c"ShardFdwConnect"),
+            WaitEvent::Result => (&known[1], c"ShardFdwResult"),
+            WaitEvent::Cleanup => (&known[2], c"ShardFdwCleanup"),
+        };
+        if known.get() == 0 {
+            // SAFETY: the name is NUL-terminated; core copies it into shared memory.
+            known.set(unsafe { pg_sys::WaitEventExtensionNew(name.as_ptr()) });
+        }
+        known.get()
+    })
+}
+
+/// The number of a wait event: before 17 there is one for all extensions.
+#[cfg(not(any(feature = "pg17", feature = "pg18")))]
+pub fn wait_event(_event: WaitEvent) -> u32 {
+    pg_sys::PG_WAIT_EXTENSION
+}
+
+/// A WaitEventSet with room for `size` events that no resource owner frees.
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+pub fn create_wait_event_set(size: c_int) -> *mut pg_sys::WaitEventSet {
+    // SAFETY: without an owner the set lives until it is freed by hand.
+    unsafe { pg_sys::CreateWaitEventSet(std::ptr::null_mut(), size) }
+}
+
+/// A WaitEventSet with room for `size` events, in the current memory context.
+#[cfg(not(any(feature = "pg17", feature = "pg18")))]
+pub fn create_wait_event_set(size: c_int) -> *mut pg_sys::WaitEventSet {
+    // SAFETY: the context is valid; the caller frees the set by hand.
+    unsafe { pg_sys::CreateWaitEventSet(pg_sys::CurrentMemoryContext, size) }
+}

@@ -3,6 +3,7 @@
 //! libpq's functions are plain C: they neither raise PostgreSQL errors nor call back into the backend, so they need
 //! no guard of pgrx. Waiting is left to the caller, who has the latch.
 
+pub mod cancel;
 pub mod connection;
 pub mod conninfo;
 pub mod notice;
@@ -10,6 +11,7 @@ pub mod params;
 pub mod result;
 mod sys;
 
+pub use cancel::{CancelProgress, CancelRequest};
 pub use connection::{Answer, ConnectProgress, Connection, Flush, TransactionStatus};
 pub use notice::{Notice, Severity};
 pub use params::Param;

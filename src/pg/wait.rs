@@ -1,0 +1,189 @@
+//! Waiting for sockets so that cancel, timeouts and the postmaster's death are noticed.
+//!
+//! Every wait may raise PostgreSQL's error for an interrupt, as a panic of pgrx that unwinds: the caller's state must
+//! be consistent whenever it waits. Where interrupts are held (abort processing) only deadline and sockets end a wait.
+
+use crate::model::error::{FdwError, Result};
+use crate::model::socket::{Interest, Socket};
+use crate::pg::version::{self, WaitEvent};
+use pgrx::pg_sys;
+use std::ffi::{c_int, c_long, c_void};
+use std::time::{Duration, Instant};
+
+/// Milliseconds after which a wait without a near deadline looks again, so that the number always fits.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// Events that every wait has besides its sockets.
+const ALWAYS: u32 = pg_sys::WL_LATCH_SET | pg_sys::WL_EXIT_ON_PM_DEATH;
+
+/// Waits until one of the events of `interest` has come on `socket`, and returns those that have. None: the deadline
+/// has passed and nothing had come by then.
+pub fn for_socket(
+    socket: Socket,
+    interest: Interest,
+    deadline: Option<Instant>,
+    event: WaitEvent,
+) -> Option<Interest> {
+    let events = ALWAYS | socket_events(interest) | pg_sys::WL_TIMEOUT;
+    loop {
+        let (timeout, is_last) = remaining(deadline);
+        // SAFETY: the latch is this process's own, the socket is open, and nothing of ours is locked.
+        let woken = unsafe {
+            pg_sys::WaitLatchOrSocket(
+                pg_sys::MyLatch,
+                events as c_int,
+                socket,
+                timeout,
+                version::wait_event(event),
+            )
+        } as u32;
+        if woken & pg_sys::WL_LATCH_SET != 0 {
+            serve_latch();
+        }
+        let came = interest_of(woken);
+        if came != Interest::default() {
+            return Some(came);
+        }
+        if woken & pg_sys::WL_TIMEOUT != 0 && is_last {
+            return None;
+        }
+    }
+}
+
+/// Waits until something has come on one of the sockets, and returns what, in the order of `sockets`; all empty: the
+/// deadline has passed. With no sockets at all it waits for the deadline, which must be given then.
+pub fn for_sockets(
+    sockets: &[(Socket, Interest)],
+    deadline: Option<Instant>,
+    event: WaitEvent,
+) -> Result<Vec<Interest>> {
+    if sockets.is_empty() && deadline.is_none() {
+        return Err(FdwError::internal("a wait for nothing would never end"));
+    }
+    let set = WaitSet::new(sockets)?;
+    let mut occurred = vec![pg_sys::WaitEvent::default(); sockets.len() + 1];
+    loop {
+        let (timeout, is_last) = remaining(deadline);
+        let count = set.wait(timeout, &mut occurred, event);
+        let mut came = vec![Interest::default(); sockets.len()];
+        for happened in &occurred[..count] {
+            if happened.events & pg_sys::WL_LATCH_SET != 0 {
+                serve_latch();
+            }
+            let place = (happened.user_data as usize).wrapping_sub(1);
+            if let Some(interest) = came.get_mut(place) {
+                *interest = interest_of(happened.events);
+            }
+        }
+        if came.iter().any(|one| *one != Interest::default()) || (count == 0 && is_last) {
+            return Ok(came);
+        }
+    }
+}
+
+/// Handles interrupts that are due, without waiting: for loops that never have to wait.
+pub fn check_for_interrupts() {
+    pg_sys::check_for_interrupts!();
+}
+
+fn serve_latch() {
+    // SAFETY: the latch is this process's own.
+    unsafe { pg_sys::ResetLatch(pg_sys::MyLatch) };
+    check_for_interrupts();
+}
+
+/// Milliseconds to wait at most, rounded up, and whether the deadline has passed then.
+fn remaining(deadline: Option<Instant>) -> (c_long, bool) {
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let (wait, is_last) = match left {
+        Some(left) if left <= LONGEST_WAIT => (left, true),
+        _ => (LONGEST_WAIT, false),
+    };
+    let milliseconds = wait.as_micros().div_ceil(1000);
+    (
+        c_long::try_from(milliseconds).unwrap_or(c_long::MAX),
+        is_last,
+    )
+}
+
+fn socket_events(interest: Interest) -> u32 {
+    let mut events = 0;
+    if interest.read {
+        events |= pg_sys::WL_SOCKET_READABLE;
+    }
+    if interest.write {
+        events |= pg_sys::WL_SOCKET_WRITEABLE;
+    }
+    events
+}
+
+fn interest_of(events: u32) -> Interest {
+    Interest {
+        read: events & pg_sys::WL_SOCKET_READABLE != 0,
+        write: events & pg_sys::WL_SOCKET_WRITEABLE != 0,
+    }
+}
+
+/// A WaitEventSet of the latch, the postmaster and some sockets. Freed on success and on unwind by Drop, as no
+/// resource owner has it.
+struct WaitSet {
+    raw: *mut pg_sys::WaitEventSet,
+}
+
+impl WaitSet {
+    fn new(sockets: &[(Socket, Interest)]) -> Result<WaitSet> {
+        let size = c_int::try_from(sockets.len() + 2)
+            .map_err(|_| FdwError::internal("too many sockets to wait for"))?;
+        let set = WaitSet {
+            raw: version::create_wait_event_set(size),
+        };
+        // SAFETY: the latch is this process's own.
+        let latch = unsafe { pg_sys::MyLatch };
+        set.add(pg_sys::WL_LATCH_SET, pg_sys::PGINVALID_SOCKET, latch, 0);
+        set.add(
+            pg_sys::WL_EXIT_ON_PM_DEATH,
+            pg_sys::PGINVALID_SOCKET,
+            std::ptr::null_mut(),
+            0,
+        );
+        for (place, (socket, interest)) in sockets.iter().enumerate() {
+            let events = socket_events(*interest);
+            // Core wants at least one event of each socket.
+            if events != 0 {
+                set.add(events, *socket, std::ptr::null_mut(), place + 1);
+            }
+        }
+        Ok(set)
+    }
+
+    /// `mark` comes back with the event: 0 for our own, the place from 1 up for sockets.
+    fn add(&self, events: u32, socket: Socket, latch: *mut pg_sys::Latch, mark: usize) {
+        // SAFETY: the set is valid and was made large enough; the mark is never dereferenced.
+        unsafe {
+            pg_sys::AddWaitEventToSet(self.raw, events, socket, latch, mark as *mut c_void);
+        }
+    }
+
+    /// Number of entries of `occurred` that were filled; 0 after `timeout` milliseconds.
+    fn wait(&self, timeout: c_long, occurred: &mut [pg_sys::WaitEvent], event: WaitEvent) -> usize {
+        // SAFETY: the set is valid, and the array has the length given.
+        let count = unsafe {
+            pg_sys::WaitEventSetWait(
+                self.raw,
+                timeout,
+                occurred.as_mut_ptr(),
+                occurred.len() as c_int,
+                version::wait_event(event),
+            )
+        };
+        usize::try_from(count).unwrap_or(0)
+    }
+}
+
+impl Drop for WaitSet {
+    fn drop(&mut self) {
+        // SAFETY: owned and not used afterwards. FreeWaitEventSet closes a descriptor and frees memory; it does not
+        // raise.
+        unsafe { pg_sys::FreeWaitEventSet(self.raw) }
+    }
+}
