@@ -4,6 +4,7 @@
 
 pgrx::pg_module_magic!();
 
+mod fdw;
 mod model;
 mod pg;
 mod pq;

@@ -1,5 +1,7 @@
 //! Everything that differs between the supported major versions of PostgreSQL, and what pgrx does not bind.
 
+use crate::model::error::{FdwError, Result};
+use crate::pg::raise::bytes;
 use pgrx::pg_sys;
 use pgrx::pg_sys::Oid;
 use std::ffi::c_int;
@@ -108,4 +110,20 @@ pub fn create_wait_event_set(size: c_int) -> *mut pg_sys::WaitEventSet {
 pub fn create_wait_event_set(size: c_int) -> *mut pg_sys::WaitEventSet {
     // SAFETY: the context is valid; the caller frees the set by hand.
     unsafe { pg_sys::CreateWaitEventSet(pg_sys::CurrentMemoryContext, size) }
+}
+
+/// Version of the running server, in the form of `server_version_num`.
+pub fn server_version() -> Result<i32> {
+    // SAFETY: the setting exists in every server; its text is copied at once.
+    let text = unsafe {
+        bytes(pg_sys::GetConfigOption(
+            c"server_version_num".as_ptr(),
+            false,
+            false,
+        ))
+    };
+    std::str::from_utf8(&text)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| FdwError::internal("server_version_num is not a number"))
 }

@@ -10,7 +10,7 @@ mod typed;
 mod validate;
 
 pub use settings::SessionSetting;
-pub use table::{Context, OptionDef, Standing};
+pub use table::Context;
 pub use typed::{
     conninfo, ColumnOptions, Isolation, MappingOptions, ServerOptions, TableOptions, WriteLimits,
 };

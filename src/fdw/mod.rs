@@ -1,0 +1,13 @@
+//! What PostgreSQL sees: the wrapper's SQL objects and callbacks, each a thin shell around the rooms below.
+
+mod load;
+mod validator;
+
+// The wrapper comes after the functions it names.
+pgrx::extension_sql!(
+    r#"
+CREATE FOREIGN DATA WRAPPER shard_fdw VALIDATOR shard_fdw_validator;
+"#,
+    name = "wrapper",
+    requires = ["validator"]
+);
