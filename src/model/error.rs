@@ -43,6 +43,12 @@ impl SqlState {
         })
     }
 
+    /// The reverse of [`SqlState::packed`]; a value that is no code becomes an internal error.
+    pub fn unpacked(packed: i32) -> SqlState {
+        let code = [0, 6, 12, 18, 24].map(|shift| ((packed >> shift) & 0x3F) as u8 + b'0');
+        SqlState::parse(&code).unwrap_or(SqlState::INTERNAL_ERROR)
+    }
+
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
@@ -262,6 +268,11 @@ mod tests {
         // ERRCODE_UNIQUE_VIOLATION and ERRCODE_INTERNAL_ERROR as the server's header computes them.
         assert_eq!(SqlState::parse(b"23505").unwrap().packed(), 83_906_754);
         assert_eq!(SqlState::INTERNAL_ERROR.packed(), 2600);
+        assert_eq!(
+            SqlState::unpacked(83_906_754),
+            SqlState::parse(b"23505").unwrap()
+        );
+        assert_eq!(SqlState::unpacked(-1), SqlState::INTERNAL_ERROR);
         assert_eq!(SqlState::parse(b"2350"), None);
         assert_eq!(SqlState::parse(b"2350x"), None);
     }

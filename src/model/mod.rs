@@ -3,6 +3,7 @@
 
 pub mod application_name;
 pub mod error;
+pub mod expr;
 pub mod option;
 pub mod socket;
 pub mod sql;

@@ -267,3 +267,26 @@ pub fn c_string(text: &[u8]) -> Result<std::ffi::CString> {
         )
     })
 }
+
+/// The cells of a list of nodes.
+///
+/// # Safety
+/// `list` is null or a list of pointers.
+pub unsafe fn nodes(list: *mut pg_sys::List) -> Vec<*mut pg_sys::Node> {
+    // SAFETY: by the contract.
+    unsafe {
+        (0..pg_sys::list_length(list))
+            .map(|position| pg_sys::list_nth(list, position).cast())
+            .collect()
+    }
+}
+
+/// A type as written in a cast: with its schema unless built in, and with the modifier (-1 for none).
+pub fn type_name(oid: Oid, typmod: i32) -> Vec<u8> {
+    let mut flags = pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN;
+    if oid.to_u32() >= pg_sys::FirstGenbkiObjectId {
+        flags |= pg_sys::FORMAT_TYPE_FORCE_QUALIFY;
+    }
+    // SAFETY: a catalog lookup; the name is palloc'd.
+    unsafe { bytes(pg_sys::format_type_extended(oid, typmod, flags as u16)) }
+}

@@ -1,10 +1,15 @@
 //! The backend's API in safe clothes: the only room beside `fdw/` and `pq/` with raw pointers.
 
 pub mod catalog;
+pub mod caught;
+pub mod expr;
 pub mod extension;
 pub mod fd;
 pub mod guc;
+pub mod list;
+pub mod memory;
 pub mod raise;
+pub mod typio;
 pub mod version;
 pub mod wait;
 pub mod xact;

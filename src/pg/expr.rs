@@ -1,0 +1,399 @@
+//! From PostgreSQL's expression trees to [`Expr`]: everything that printing and judging them needs is looked up here.
+
+use crate::model::expr::{
+    BoolOp, CallForm, Expr, Kind, Routine, Source, Test, TypeRef, CTID, FIRST_GENBKI_OBJECT_ID,
+};
+use crate::pg::catalog::{nodes, type_name};
+use crate::pg::raise::bytes;
+use crate::pg::typio::{output, Transmission};
+use pgrx::pg_sys;
+use pgrx::pg_sys::{NodeTag, Oid};
+
+/// Converts the conditions of one scan. Parameters are numbered over all of them.
+pub struct Converter {
+    relid: u32,
+    extensions: bool,
+    params: Vec<*mut pg_sys::Node>,
+}
+
+impl Converter {
+    /// `relid`: range table index of the scan's relation. `extensions`: whether extension membership is looked up.
+    pub fn new(relid: u32, extensions: bool) -> Converter {
+        Converter {
+            relid,
+            extensions,
+            params: Vec::new(),
+        }
+    }
+
+    /// The Param or Var that an [`Kind::Param`] stands for.
+    pub fn param(&self, index: usize) -> Option<*mut pg_sys::Node> {
+        self.params.get(index).copied()
+    }
+
+    /// The expression as an owned tree, or None if some part of it cannot be represented: that part stays here.
+    ///
+    /// # Safety
+    /// `node` is null or a valid expression node after planner preprocessing.
+    pub unsafe fn convert(&mut self, node: *mut pg_sys::Node) -> Option<Expr> {
+        if node.is_null() {
+            return None;
+        }
+        // SAFETY: by the contract; each node is read as what its tag says.
+        unsafe {
+            let kind = match (*node).type_ {
+                NodeTag::T_Var => self.var(node)?,
+                NodeTag::T_Const => constant(&*node.cast())?,
+                NodeTag::T_Param => {
+                    let source = match (*node.cast::<pg_sys::Param>()).paramkind {
+                        pg_sys::ParamKind::PARAM_EXTERN => Source::Extern,
+                        pg_sys::ParamKind::PARAM_EXEC => Source::Exec,
+                        // Of a sublink that is not planned yet: nobody knows what it refers to.
+                        _ => return None,
+                    };
+                    self.param_of(node, source)
+                }
+                NodeTag::T_FuncExpr => self.call(&*node.cast())?,
+                NodeTag::T_OpExpr => {
+                    let op = &*node.cast::<pg_sys::OpExpr>();
+                    Kind::Operator {
+                        operator: self.operator(op.opno)?,
+                        args: self.list(op.args)?,
+                        input_collation: op.inputcollid.to_u32(),
+                    }
+                }
+                NodeTag::T_DistinctExpr => {
+                    let op = &*node.cast::<pg_sys::DistinctExpr>();
+                    Kind::Distinct {
+                        operator: self.operator(op.opno)?,
+                        args: self.list(op.args)?,
+                        input_collation: op.inputcollid.to_u32(),
+                    }
+                }
+                NodeTag::T_ScalarArrayOpExpr => {
+                    let op = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
+                    Kind::ArrayOperator {
+                        operator: self.operator(op.opno)?,
+                        any: op.useOr,
+                        args: self.list(op.args)?,
+                        input_collation: op.inputcollid.to_u32(),
+                    }
+                }
+                NodeTag::T_BoolExpr => {
+                    let expr = &*node.cast::<pg_sys::BoolExpr>();
+                    Kind::Bool {
+                        op: match expr.boolop {
+                            pg_sys::BoolExprType::AND_EXPR => BoolOp::And,
+                            pg_sys::BoolExprType::OR_EXPR => BoolOp::Or,
+                            pg_sys::BoolExprType::NOT_EXPR => BoolOp::Not,
+                            _ => return None,
+                        },
+                        args: self.list(expr.args)?,
+                    }
+                }
+                NodeTag::T_NullTest => {
+                    let test = &*node.cast::<pg_sys::NullTest>();
+                    let argument = test.arg.cast::<pg_sys::Node>();
+                    Kind::NullTest {
+                        is_null: test.nulltesttype == pg_sys::NullTestType::IS_NULL,
+                        whole: !test.argisrow
+                            && pg_sys::type_is_rowtype(pg_sys::exprType(argument)),
+                        arg: Box::new(self.convert(argument)?),
+                    }
+                }
+                NodeTag::T_BooleanTest => {
+                    let test = &*node.cast::<pg_sys::BooleanTest>();
+                    Kind::BooleanTest {
+                        test: match test.booltesttype {
+                            pg_sys::BoolTestType::IS_TRUE => Test::True,
+                            pg_sys::BoolTestType::IS_NOT_TRUE => Test::NotTrue,
+                            pg_sys::BoolTestType::IS_FALSE => Test::False,
+                            pg_sys::BoolTestType::IS_NOT_FALSE => Test::NotFalse,
+                            pg_sys::BoolTestType::IS_UNKNOWN => Test::Unknown,
+                            pg_sys::BoolTestType::IS_NOT_UNKNOWN => Test::NotUnknown,
+                            _ => return None,
+                        },
+                        arg: Box::new(self.convert(test.arg.cast())?),
+                    }
+                }
+                NodeTag::T_RelabelType => {
+                    let cast = &*node.cast::<pg_sys::RelabelType>();
+                    Kind::Relabel {
+                        arg: Box::new(self.convert(cast.arg.cast())?),
+                        explicit: cast.relabelformat != pg_sys::CoercionForm::COERCE_IMPLICIT_CAST,
+                    }
+                }
+                NodeTag::T_ArrayExpr => {
+                    Kind::Array(self.list((*node.cast::<pg_sys::ArrayExpr>()).elements)?)
+                }
+                NodeTag::T_CaseExpr => self.case(&*node.cast())?,
+                NodeTag::T_CaseTestExpr => Kind::CaseTest,
+                NodeTag::T_SubscriptingRef => self.subscript(&*node.cast())?,
+                _ => return None,
+            };
+            Some(Expr {
+                result: self.type_ref(&kind, node),
+                collation: pg_sys::exprCollation(node).to_u32(),
+                kind,
+            })
+        }
+    }
+
+    /// # Safety
+    /// `node` is a valid Var.
+    unsafe fn var(&mut self, node: *mut pg_sys::Node) -> Option<Kind> {
+        // SAFETY: by the contract.
+        let var = unsafe { &*node.cast::<pg_sys::Var>() };
+        if var.varlevelsup != 0 {
+            return None;
+        }
+        if i64::from(var.varno) == i64::from(self.relid) {
+            // Other system columns have no meaning that both sides share.
+            return (var.varattno >= 0 || var.varattno == CTID)
+                .then_some(Kind::Column(var.varattno));
+        }
+        Some(self.param_of(node, Source::Outer))
+    }
+
+    /// The parameter for a Param or Var; equal ones share a number.
+    fn param_of(&mut self, node: *mut pg_sys::Node, source: Source) -> Kind {
+        // SAFETY: both are valid nodes for as long as the plan is made.
+        let known = self
+            .params
+            .iter()
+            .position(|param| unsafe { pg_sys::equal(param.cast(), node.cast()) });
+        let index = known.unwrap_or_else(|| {
+            self.params.push(node);
+            self.params.len() - 1
+        });
+        Kind::Param { index, source }
+    }
+
+    /// # Safety
+    /// `list` is null or a list of valid expression nodes.
+    unsafe fn list(&mut self, list: *mut pg_sys::List) -> Option<Vec<Expr>> {
+        // SAFETY: by the contract.
+        unsafe {
+            nodes(list)
+                .into_iter()
+                .map(|node| self.convert(node))
+                .collect()
+        }
+    }
+
+    /// # Safety
+    /// `call` belongs to a valid expression tree.
+    unsafe fn call(&mut self, call: &pg_sys::FuncExpr) -> Option<Kind> {
+        if call.funcretset {
+            return None;
+        }
+        // SAFETY: by the contract; names are palloc'd copies.
+        unsafe {
+            let name = pg_sys::get_func_name(call.funcid);
+            if name.is_null() {
+                return None;
+            }
+            Some(Kind::Call {
+                function: Routine {
+                    oid: call.funcid.to_u32(),
+                    schema: bytes(pg_sys::get_namespace_name(pg_sys::get_func_namespace(
+                        call.funcid,
+                    ))),
+                    name: bytes(name),
+                    immutable: is_immutable(call.funcid),
+                    extension: self.extension(pg_sys::ProcedureRelationId, call.funcid),
+                },
+                args: self.list(call.args)?,
+                input_collation: call.inputcollid.to_u32(),
+                form: match call.funcformat {
+                    pg_sys::CoercionForm::COERCE_EXPLICIT_CAST => CallForm::ExplicitCast,
+                    pg_sys::CoercionForm::COERCE_IMPLICIT_CAST => CallForm::ImplicitCast,
+                    _ => CallForm::Call,
+                },
+                variadic: call.funcvariadic,
+            })
+        }
+    }
+
+    fn operator(&self, opno: Oid) -> Option<Routine> {
+        // SAFETY: syscache lookups; the tuple is released before anything can be raised, its strings are copied.
+        unsafe {
+            let tuple = pg_sys::SearchSysCache1(
+                pg_sys::SysCacheIdentifier::OPEROID as i32,
+                pg_sys::Datum::from(opno),
+            );
+            if tuple.is_null() {
+                return None;
+            }
+            let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_operator>();
+            let name = bytes((*form).oprname.data.as_ptr());
+            let namespace = (*form).oprnamespace;
+            let function = (*form).oprcode;
+            pg_sys::ReleaseSysCache(tuple);
+            Some(Routine {
+                oid: opno.to_u32(),
+                schema: bytes(pg_sys::get_namespace_name(namespace)),
+                name,
+                immutable: is_immutable(function),
+                extension: self.extension(pg_sys::OperatorRelationId, opno),
+            })
+        }
+    }
+
+    /// # Safety
+    /// `case` belongs to a valid expression tree.
+    unsafe fn case(&mut self, case: &pg_sys::CaseExpr) -> Option<Kind> {
+        // SAFETY: by the contract; the list holds CaseWhen nodes.
+        unsafe {
+            let arg = match case.arg.is_null() {
+                true => None,
+                false => Some(Box::new(self.convert(case.arg.cast())?)),
+            };
+            let mut whens = Vec::new();
+            for when in nodes(case.args) {
+                let when = &*when.cast::<pg_sys::CaseWhen>();
+                whens.push((
+                    self.convert(when.expr.cast())?,
+                    self.convert(when.result.cast())?,
+                ));
+            }
+            let default = match case.defresult.is_null() {
+                true => None,
+                false => Some(Box::new(self.convert(case.defresult.cast())?)),
+            };
+            Some(Kind::Case {
+                arg,
+                whens,
+                default,
+            })
+        }
+    }
+
+    /// # Safety
+    /// `subscript` belongs to a valid expression tree.
+    unsafe fn subscript(&mut self, subscript: &pg_sys::SubscriptingRef) -> Option<Kind> {
+        if !subscript.refassgnexpr.is_null() {
+            return None;
+        }
+        // SAFETY: by the contract; an omitted bound is a null cell.
+        unsafe {
+            let mut bounds = |list| -> Option<Vec<Option<Expr>>> {
+                nodes(list)
+                    .into_iter()
+                    .map(|node| match node.is_null() {
+                        true => Some(None),
+                        false => self.convert(node).map(Some),
+                    })
+                    .collect()
+            };
+            let upper = bounds(subscript.refupperindexpr)?;
+            let lower = bounds(subscript.reflowerindexpr)?;
+            Some(Kind::Subscript {
+                container: Box::new(self.convert(subscript.refexpr.cast())?),
+                upper,
+                lower,
+            })
+        }
+    }
+
+    /// Type of `node`, which was converted to `kind`; with its name only where the name may be printed.
+    ///
+    /// # Safety
+    /// `node` is a valid expression node.
+    unsafe fn type_ref(&self, kind: &Kind, node: *mut pg_sys::Node) -> TypeRef {
+        // SAFETY: by the contract.
+        unsafe {
+            let oid = pg_sys::exprType(node);
+            let mut typmod = pg_sys::exprTypmod(node);
+            let printed = match kind {
+                Kind::Literal(_)
+                | Kind::ObjectLiteral { .. }
+                | Kind::Param { .. }
+                | Kind::Relabel { explicit: true, .. } => true,
+                Kind::Call {
+                    form: CallForm::ExplicitCast,
+                    ..
+                } => {
+                    // Only what the cast itself enforces may be written in it.
+                    if !pg_sys::exprIsLengthCoercion(node, &mut typmod) {
+                        typmod = -1;
+                    }
+                    true
+                }
+                Kind::Array(elements) => elements.is_empty(),
+                _ => false,
+            };
+            TypeRef {
+                oid: oid.to_u32(),
+                typmod,
+                name: match printed {
+                    true => type_name(oid, typmod),
+                    false => Vec::new(),
+                },
+                extension: self.extension(pg_sys::TypeRelationId, oid),
+            }
+        }
+    }
+
+    fn extension(&self, class: Oid, object: Oid) -> u32 {
+        if !self.extensions || object.to_u32() < FIRST_GENBKI_OBJECT_ID {
+            return 0;
+        }
+        // SAFETY: a catalog lookup.
+        unsafe { pg_sys::getExtensionOfObject(class, object) }.to_u32()
+    }
+}
+
+fn is_immutable(function: Oid) -> bool {
+    // SAFETY: a syscache lookup; it raises for a function that is gone.
+    unsafe { pg_sys::func_volatile(function) as u8 == pg_sys::PROVOLATILE_IMMUTABLE }
+}
+
+/// Types whose text depends on no setting.
+const PLAIN_TYPES: [Oid; 12] = [
+    pg_sys::BOOLOID,
+    pg_sys::INT2OID,
+    pg_sys::INT4OID,
+    pg_sys::INT8OID,
+    pg_sys::OIDOID,
+    pg_sys::NUMERICOID,
+    pg_sys::TEXTOID,
+    pg_sys::VARCHAROID,
+    pg_sys::BPCHAROID,
+    pg_sys::NAMEOID,
+    pg_sys::UUIDOID,
+    pg_sys::BYTEAOID,
+];
+
+/// Types whose values are OIDs of objects of this database.
+const OBJECT_TYPES: [Oid; 11] = [
+    pg_sys::REGPROCOID,
+    pg_sys::REGPROCEDUREOID,
+    pg_sys::REGOPEROID,
+    pg_sys::REGOPERATOROID,
+    pg_sys::REGCLASSOID,
+    pg_sys::REGTYPEOID,
+    pg_sys::REGCOLLATIONOID,
+    pg_sys::REGNAMESPACEOID,
+    pg_sys::REGROLEOID,
+    pg_sys::REGCONFIGOID,
+    pg_sys::REGDICTIONARYOID,
+];
+
+/// # Safety
+/// `constant` is a valid Const.
+unsafe fn constant(constant: &pg_sys::Const) -> Option<Kind> {
+    if constant.constisnull {
+        return Some(Kind::Literal(None));
+    }
+    let _transmission = (!PLAIN_TYPES.contains(&constant.consttype)).then(Transmission::begin);
+    // SAFETY: the value is of the constant's type.
+    let text = unsafe { output(constant.consttype, constant.constvalue) };
+    if OBJECT_TYPES.contains(&constant.consttype) {
+        return Some(Kind::ObjectLiteral {
+            text,
+            object: constant.constvalue.value() as u32,
+        });
+    }
+    Some(Kind::Literal(Some(text)))
+}
