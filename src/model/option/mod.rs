@@ -3,6 +3,9 @@
 //! Names and values are bytes in the encoding of the local database, as the catalogs hold them.
 
 mod parse;
+mod place;
+#[cfg(test)]
+mod readme;
 mod settings;
 mod suggest;
 mod table;

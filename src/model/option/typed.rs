@@ -1,6 +1,7 @@
 //! Options as run-time values. Defaults come from the table; a table's own value goes before its server's.
 
 use super::parse::Value;
+use super::place;
 use super::settings::SessionSetting;
 use super::table::{self, Context, Kind};
 use super::validate::invalid_value;
@@ -171,7 +172,7 @@ fn of_libpq(
 ) -> Vec<(String, Vec<u8>)> {
     libpq
         .iter()
-        .filter(|option| table::is_libpq(context, option.keyword.as_bytes(), libpq))
+        .filter(|option| place::is_libpq(context, option.keyword.as_bytes(), libpq))
         .filter_map(|option| {
             let (_, value) = given
                 .iter()

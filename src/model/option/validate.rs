@@ -1,6 +1,7 @@
 //! Checks of options when they are set.
 
 use super::parse::Refusal;
+use super::place;
 use super::suggest::closest;
 use super::table::{self, Context, Kind, OptionDef, Standing};
 use super::LibpqOption;
@@ -13,7 +14,7 @@ const SHOWN_BYTES: usize = 100;
 /// Checks one option of an object of the given kind. Errors name the option and what is allowed: HV00D for a name or
 /// place, 22023 for a value (the codes of postgres_fdw), 0A000 for an option that is refused for now.
 pub fn validate(context: Context, name: &[u8], value: &[u8], libpq: &[LibpqOption]) -> Result<()> {
-    if table::is_libpq(context, name, libpq) {
+    if place::is_libpq(context, name, libpq) {
         return Ok(());
     }
     let def = table::find(name)
@@ -71,7 +72,7 @@ pub(super) fn invalid_value(def: &OptionDef, value: &[u8], refusal: Refusal) -> 
 }
 
 fn invalid_name(context: Context, name: &[u8], libpq: &[LibpqOption]) -> FdwError {
-    let valid = table::valid_names(context, libpq);
+    let valid = place::valid_names(context, libpq);
     let elsewhere: Vec<&str> = [
         Context::Server,
         Context::UserMapping,
@@ -80,7 +81,7 @@ fn invalid_name(context: Context, name: &[u8], libpq: &[LibpqOption]) -> FdwErro
     ]
     .into_iter()
     .filter(|other| {
-        table::valid_names(*other, libpq)
+        place::valid_names(*other, libpq)
             .iter()
             .any(|candidate| candidate.as_bytes() == name)
     })
