@@ -12,3 +12,22 @@ pub fn oid(name: &[u8]) -> Result<Option<Oid>> {
     let oid = unsafe { pg_sys::get_extension_oid(name.as_ptr(), true) };
     Ok((oid != Oid::INVALID).then_some(oid))
 }
+
+#[cfg(feature = "pg_test")]
+#[pgrx::pg_schema]
+mod tests {
+    use super::*;
+    use pgrx::pg_test;
+    use pgrx::spi::Spi;
+
+    #[pg_test]
+    fn extensions_are_found_by_name() {
+        let expected =
+            Spi::get_one::<Oid>("SELECT oid FROM pg_extension WHERE extname = 'plpgsql'")
+                .expect("the query works");
+        assert!(expected.is_some());
+        assert_eq!(oid(b"plpgsql").expect("no error"), expected);
+        assert_eq!(oid(b"no such extension").expect("no error"), None);
+        assert!(oid(b"nul\0").is_err());
+    }
+}

@@ -70,3 +70,55 @@ fn owned(text: *mut c_char) -> Vec<u8> {
     }
     copy
 }
+
+#[cfg(feature = "pg_test")]
+#[pgrx::pg_schema]
+mod tests {
+    use super::*;
+    use pgrx::pg_test;
+    use pgrx::spi::Spi;
+
+    fn set(name: &str, value: &str) {
+        Spi::run(&format!("SET {name} = '{value}'")).expect("the setting is accepted");
+    }
+
+    fn text(sql: &str) -> String {
+        Spi::get_one::<String>(sql)
+            .expect("the query works")
+            .expect("the answer is not null")
+    }
+
+    #[pg_test]
+    fn application_name_describes_the_backend() {
+        set("application_name", "me");
+        set("shard_fdw.application_name", "%a|%u|%d|%p|%C|%%|%c");
+        let expected = text(
+            "SELECT format('me|%s|%s|%s|%s|%%|%s.%s', session_user, current_database(), pid,
+                 current_setting('cluster_name'), to_hex(trunc(extract(epoch FROM backend_start))::bigint), to_hex(pid))
+             FROM pg_stat_activity WHERE pid = pg_backend_pid()",
+        );
+        assert_eq!(application_name(None), Some(expected.into_bytes()));
+    }
+
+    #[pg_test]
+    fn application_name_goes_before_the_option() {
+        assert_eq!(application_name(None), None);
+        assert_eq!(application_name(Some(b"x%%")), Some(b"x%".to_vec()));
+        set("shard_fdw.application_name", "mine");
+        assert_eq!(application_name(Some(b"x")), Some(b"mine".to_vec()));
+    }
+
+    #[pg_test]
+    fn max_in_flight_is_in_bytes() {
+        assert_eq!(max_in_flight(), 8 << 20);
+        set("shard_fdw.max_in_flight", "64kB");
+        assert_eq!(max_in_flight(), 64 << 10);
+        set("shard_fdw.max_in_flight", "1GB");
+        assert_eq!(max_in_flight(), 1 << 30);
+    }
+
+    #[pg_test(error = "invalid configuration parameter name \"shard_fdw.no_such_setting\"")]
+    fn the_prefix_is_reserved() {
+        set("shard_fdw.no_such_setting", "1");
+    }
+}

@@ -54,14 +54,17 @@ pub fn superuser_only(context: Context, name: &[u8], value: &[u8]) -> Option<Fdw
 
 /// The error for a value that [`Kind::parse`] refused. The options of libpq, among them the secrets, never get here.
 pub(super) fn invalid_value(def: &OptionDef, value: &[u8], refusal: Refusal) -> FdwError {
-    // A list of settings is not repeated: it may hold what is secret.
-    let message = match def.kind {
-        Kind::SessionSettings => format!("invalid value for option \"{}\"", def.name),
-        _ => format!(
+    // What could hold a secret is not repeated: a list of settings, and anything in a user mapping.
+    let is_private =
+        def.kind == Kind::SessionSettings || def.contexts.contains(&Context::UserMapping);
+    let message = if is_private {
+        format!("invalid value for option \"{}\"", def.name)
+    } else {
+        format!(
             "invalid value for option \"{}\": \"{}\"",
             def.name,
             shown(value)
-        ),
+        )
     };
     FdwError::Option {
         sqlstate: SqlState::INVALID_PARAMETER_VALUE,
@@ -318,6 +321,7 @@ mod tests {
             (Context::Server, "sslpassword"),
             (Context::UserMapping, "passwort"),
             (Context::Table, "password"),
+            (Context::UserMapping, "password_required"),
         ] {
             let (code, message, detail, hint) = fields(context, name, "hush");
             assert!(
