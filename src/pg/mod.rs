@@ -1,5 +1,6 @@
 //! The backend's API in safe clothes: the only room beside `fdw/` and `pq/` with raw pointers.
 
+pub mod backend;
 pub mod catalog;
 pub mod caught;
 pub mod expr;

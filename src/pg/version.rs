@@ -127,3 +127,39 @@ pub fn server_version() -> Result<i32> {
         .and_then(|text| text.parse().ok())
         .ok_or_else(|| FdwError::internal("server_version_num is not a number"))
 }
+
+/// Has the local client delegated GSSAPI credentials? The function behind this exists from 16 on, and only in a server
+/// built with GSSAPI, so it is looked up rather than linked.
+#[cfg(any(feature = "pg16", feature = "pg17", feature = "pg18"))]
+pub fn has_delegated_credentials() -> bool {
+    use std::ffi::{c_char, c_void};
+    extern "C" {
+        fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
+    }
+    #[cfg(target_os = "macos")]
+    const RTLD_DEFAULT: *mut c_void = -2isize as *mut c_void;
+    #[cfg(not(target_os = "macos"))]
+    const RTLD_DEFAULT: *mut c_void = std::ptr::null_mut();
+    type GetDelegation = unsafe extern "C-unwind" fn(*mut pg_sys::Port) -> bool;
+
+    // SAFETY: a plain variable of the backend.
+    let port = unsafe { pg_sys::MyProcPort };
+    if port.is_null() {
+        return false;
+    }
+    // SAFETY: the name is NUL-terminated.
+    let function = unsafe { dlsym(RTLD_DEFAULT, c"be_gssapi_get_delegation".as_ptr()) };
+    if function.is_null() {
+        return false;
+    }
+    // SAFETY: libpq/libpq-be.h declares the function with this type.
+    let function = unsafe { std::mem::transmute::<*mut c_void, GetDelegation>(function) };
+    // SAFETY: the port is this backend's; the function reads it and cannot raise.
+    unsafe { function(port) }
+}
+
+/// Has the local client delegated GSSAPI credentials? Not known before 16.
+#[cfg(not(any(feature = "pg16", feature = "pg17", feature = "pg18")))]
+pub fn has_delegated_credentials() -> bool {
+    false
+}

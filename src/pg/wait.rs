@@ -27,10 +27,10 @@ pub fn for_socket(
     let events = ALWAYS | socket_events(interest) | pg_sys::WL_TIMEOUT;
     loop {
         let (timeout, is_last) = remaining(deadline);
-        // SAFETY: the latch is this process's own, the socket is open, and nothing of ours is locked.
+        // SAFETY: the latch is this process's own, and the socket is open.
         let woken = unsafe {
             pg_sys::WaitLatchOrSocket(
-                pg_sys::MyLatch,
+                latch(),
                 events as c_int,
                 socket,
                 timeout,
@@ -88,8 +88,13 @@ pub fn check_for_interrupts() {
 
 fn serve_latch() {
     // SAFETY: the latch is this process's own.
-    unsafe { pg_sys::ResetLatch(pg_sys::MyLatch) };
+    unsafe { pg_sys::ResetLatch(latch()) };
     check_for_interrupts();
+}
+
+fn latch() -> *mut pg_sys::Latch {
+    // SAFETY: a plain variable of the backend.
+    unsafe { pg_sys::MyLatch }
 }
 
 /// Milliseconds to wait at most, rounded up, and whether the deadline has passed then.
@@ -137,9 +142,7 @@ impl WaitSet {
         let set = WaitSet {
             raw: version::create_wait_event_set(size),
         };
-        // SAFETY: the latch is this process's own.
-        let latch = unsafe { pg_sys::MyLatch };
-        set.add(pg_sys::WL_LATCH_SET, pg_sys::PGINVALID_SOCKET, latch, 0);
+        set.add(pg_sys::WL_LATCH_SET, pg_sys::PGINVALID_SOCKET, latch(), 0);
         set.add(
             pg_sys::WL_EXIT_ON_PM_DEATH,
             pg_sys::PGINVALID_SOCKET,

@@ -75,7 +75,7 @@ impl Connection {
             sys::PQsetNoticeReceiver(raw.as_ptr(), Some(notice::receive), notices.as_ptr().cast())
         };
         if connection.is_bad() {
-            return Err(connection.error());
+            return Err(PqError::of(&connection));
         }
         Ok(connection)
     }
@@ -154,10 +154,6 @@ impl Connection {
         let message = unsafe { sys::PQerrorMessage(self.as_ptr()) };
         // SAFETY: NUL-terminated, and copied before libpq runs again.
         trimmed(unsafe { bytes(message) }.unwrap_or_default())
-    }
-
-    fn error(&self) -> PqError {
-        PqError::new(self.error_message())
     }
 
     /// Version of the server as `server_version_num` has it, 0 if it could not tell.
@@ -295,7 +291,7 @@ impl Connection {
         match unsafe { sys::PQflush(self.as_ptr()) } {
             0 => Ok(Flush::Done),
             1 => Ok(Flush::Pending),
-            _ => Err(self.error()),
+            _ => Err(PqError::of(self)),
         }
     }
 
@@ -346,7 +342,7 @@ impl Connection {
         if succeeded {
             Ok(())
         } else {
-            Err(self.error())
+            Err(PqError::of(self))
         }
     }
 }

@@ -25,10 +25,15 @@ pub struct PqError {
 }
 
 impl PqError {
-    fn new(message: impl Into<Vec<u8>>) -> PqError {
+    pub fn new(message: impl Into<Vec<u8>>) -> PqError {
         PqError {
             message: message.into(),
         }
+    }
+
+    /// The last failure of a connection.
+    pub fn of(connection: &Connection) -> PqError {
+        PqError::new(connection.error_message())
     }
 }
 

@@ -1,0 +1,72 @@
+//! Facts about the backend that this library runs in.
+
+use crate::model::application_name::Facts;
+use crate::pg::raise::bytes;
+use crate::pg::version;
+use pgrx::pg_sys;
+use std::ffi::{c_int, CStr, CString};
+
+/// Name of the local database's encoding, in the form that `client_encoding` takes.
+pub fn encoding_name() -> CString {
+    // SAFETY: a static string of the backend.
+    let name = unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) };
+    name.to_owned()
+}
+
+/// What the escapes of an application name stand for.
+pub fn application_name_facts() -> Facts {
+    Facts {
+        // SAFETY: null or a NUL-terminated string of the backend, copied at once.
+        application_name: unsafe { bytes(pg_sys::application_name) },
+        // SAFETY: as above.
+        cluster_name: unsafe { bytes(pg_sys::cluster_name) },
+        database: database_name(),
+        user: login_name(),
+        // SAFETY: a plain variable of the backend.
+        process_id: unsafe { pg_sys::MyProcPid },
+        // SAFETY: a plain variable of the backend.
+        start_time: unsafe { pg_sys::MyStartTime },
+    }
+}
+
+fn database_name() -> Vec<u8> {
+    // SAFETY: a plain variable of the backend.
+    let database = unsafe { pg_sys::MyDatabaseId };
+    // SAFETY: a palloc'd string, or null if the database is gone.
+    let name = unsafe { pg_sys::get_database_name(database) };
+    // SAFETY: as above.
+    unsafe { bytes(name) }
+}
+
+fn login_name() -> Vec<u8> {
+    // SAFETY: a plain variable of the backend.
+    let role = unsafe { pg_sys::GetAuthenticatedUserId() };
+    // SAFETY: with noerr null if the role is gone, else a palloc'd string.
+    let name = unsafe { pg_sys::GetUserNameFromId(role, true) };
+    // SAFETY: as above.
+    unsafe { bytes(name) }
+}
+
+/// Has the local client delegated GSSAPI credentials to this backend? They are its own, so it may use them elsewhere.
+/// Known to PostgreSQL 16 and later.
+pub fn has_delegated_credentials() -> bool {
+    version::has_delegated_credentials()
+}
+
+/// Text of unknown origin in a form that the local database accepts: where it is not valid in the database's
+/// encoding, each byte that is not ASCII becomes a question mark. libpq's own messages, and those that a server sends
+/// before it knows the client's encoding, come in any encoding.
+pub fn displayable(mut text: Vec<u8>) -> Vec<u8> {
+    let valid = c_int::try_from(text.len()).is_ok_and(|length| {
+        // SAFETY: the text has this length; with the last argument true nothing is raised.
+        unsafe { pg_sys::pg_verifymbstr(text.as_ptr().cast(), length, true) }
+    });
+    if !valid {
+        for byte in &mut text {
+            if !byte.is_ascii() || *byte == 0 {
+                *byte = b'?';
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,46 @@
+//! Telling the local client and log what a shard had to say.
+
+use crate::model::error::Diag;
+use crate::pg::raise;
+use crate::pq::{Notice, Severity};
+use pgrx::pg_sys;
+
+/// Reports notices taken from a connection, each once, with a CONTEXT that names the server. To be called where an
+/// interrupt may unwind, and with nothing borrowed of the session: reporting may wait for the client.
+pub fn relay(server: &str, notices: Vec<Notice>, dropped: u64) {
+    if dropped > 0 {
+        let note = Diag {
+            message: format!("{dropped} earlier notices of server \"{server}\" were left out")
+                .into(),
+            ..Diag::default()
+        };
+        raise::report(pg_sys::NOTICE, &note);
+    }
+    for notice in notices {
+        raise::report(level(notice.severity), &with_context(server, notice.diag));
+    }
+}
+
+/// The local level of a notice. What the shard would put in its own log is of no concern to the local client and
+/// log unless they ask for details. The same goes for the shard's farewell, which is news only if the connection is
+/// still needed, and then an error says so.
+fn level(severity: Severity) -> u32 {
+    match severity {
+        Severity::Warning => pg_sys::WARNING,
+        Severity::Notice => pg_sys::NOTICE,
+        Severity::Info => pg_sys::INFO,
+        Severity::Log | Severity::Debug | Severity::Error => pg_sys::DEBUG1,
+    }
+}
+
+fn with_context(server: &str, mut diag: Diag) -> Diag {
+    let line = format!("message from server \"{server}\"");
+    match &mut diag.context {
+        Some(context) => {
+            context.push(b'\n');
+            context.extend_from_slice(line.as_bytes());
+        }
+        None => diag.context = Some(line.into_bytes()),
+    }
+    diag
+}
