@@ -5,7 +5,7 @@ CREATE EXTENSION IF NOT EXISTS shard_fdw;
 \pset tuples_only on
 
 -- Runs a command and returns all fields of its error. What libpq knows differs between versions, so that the list of
--- valid options is cut after our own.
+-- valid options is cut where libpq's begin.
 CREATE FUNCTION pg_temp.attempt(command text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     code text; message text; detail text; hint text;
@@ -19,7 +19,7 @@ EXCEPTION WHEN OTHERS THEN
         RETURN 'a secret is shown';
     END IF;
     RETURN code || ' ' || message
-        || coalesce(E'\n  DETAIL: ' || nullif(regexp_replace(detail, '(analyze_sampling|password_required)(, [a-z_]+)+', '\1 and others'), ''), '')
+        || coalesce(E'\n  DETAIL: ' || nullif(regexp_replace(detail, '(parallel_abort|password_required)(, [a-z_]+)+', '\1 and others'), ''), '')
         || coalesce(E'\n  HINT: ' || nullif(hint, ''), '');
 END $$;
 
