@@ -2,6 +2,7 @@
 //! Pure Rust, free of PostgreSQL symbols, so that `cargo test --lib` can reach all of it.
 
 pub mod application_name;
+pub mod depth;
 pub mod error;
 pub mod expr;
 pub mod option;

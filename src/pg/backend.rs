@@ -70,3 +70,9 @@ pub fn displayable(mut text: Vec<u8>) -> Vec<u8> {
     }
     text
 }
+
+/// Is the user a superuser?
+pub fn is_superuser(user: pg_sys::Oid) -> bool {
+    // SAFETY: a syscache lookup.
+    unsafe { pg_sys::superuser_arg(user) }
+}

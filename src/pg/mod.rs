@@ -7,6 +7,7 @@ pub mod expr;
 pub mod extension;
 pub mod fd;
 pub mod guc;
+pub mod invalidation;
 pub mod list;
 pub mod memory;
 pub mod raise;

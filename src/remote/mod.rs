@@ -1,5 +1,13 @@
 #![deny(unsafe_code)]
-//! Sessions on shards: connections, transactions, statements under way.
+//! Sessions with shards: connections, remote transactions, and what is under way.
 
+pub mod cache;
 pub mod connect;
+pub mod cursor;
 pub mod notice;
+pub mod pending;
+mod queue;
+pub mod session;
+pub mod statement;
+pub mod stats;
+mod transaction;

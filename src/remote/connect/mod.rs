@@ -74,6 +74,17 @@ pub fn connect(inputs: &Inputs) -> Result<Established> {
     })
 }
 
+/// May the user of `inputs` use a connection that was made for another user of the same mapping (that of PUBLIC)?
+pub fn check_reuse(inputs: &Inputs, link: &Established) -> Result<()> {
+    let login = policy::Login::new(inputs);
+    policy::check_before(&login, backend::has_delegated_credentials())?;
+    policy::check_after(
+        &login,
+        link.connection.used_password(),
+        link.connection.used_gssapi() && backend::has_delegated_credentials(),
+    )
+}
+
 /// Connects and authenticates.
 fn open(server: &str, params: &[(CString, CString)]) -> Result<Connection> {
     let mut connection = Connection::start(params).map_err(|error| failed(server, error))?;

@@ -1,0 +1,75 @@
+//! Notice of changed servers and user mappings.
+
+use pgrx::pg_sys;
+use pgrx::pg_sys::Datum;
+use pgrx::pg_sys::Oid;
+use std::cell::Cell;
+use std::ffi::c_int;
+
+/// What has changed: the hash of an entry in its syscache, 0 for all entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changed {
+    Server(u32),
+    Mapping(u32),
+}
+
+impl Changed {
+    /// Does the change concern the server and mapping with these hash values?
+    pub fn concerns(self, server: u32, mapping: u32) -> bool {
+        match self {
+            Changed::Server(hash) => hash == 0 || hash == server,
+            Changed::Mapping(hash) => hash == 0 || hash == mapping,
+        }
+    }
+}
+
+thread_local! {
+    static LISTENER: Cell<Option<fn(Changed)>> = const { Cell::new(None) };
+}
+
+/// Registers the function that hears of changes, once per backend. It must not fail, wait, or look at a catalog.
+pub fn register(listener: fn(Changed)) {
+    if LISTENER.replace(Some(listener)).is_none() {
+        for cache in [server_cache(), mapping_cache()] {
+            // SAFETY: a plain registration of a function that lives as long as the process.
+            unsafe {
+                pg_sys::CacheRegisterSyscacheCallback(cache, Some(callback), Datum::from(cache))
+            };
+        }
+    }
+}
+
+/// Hash of an entry of `pg_foreign_server` as the callback reports it.
+pub fn server_hash(server: Oid) -> u32 {
+    hash(server_cache(), server)
+}
+
+/// Hash of an entry of `pg_user_mapping` as the callback reports it.
+pub fn mapping_hash(mapping: Oid) -> u32 {
+    hash(mapping_cache(), mapping)
+}
+
+fn server_cache() -> c_int {
+    pg_sys::SysCacheIdentifier::FOREIGNSERVEROID as c_int
+}
+
+fn mapping_cache() -> c_int {
+    pg_sys::SysCacheIdentifier::USERMAPPINGOID as c_int
+}
+
+fn hash(cache: c_int, oid: Oid) -> u32 {
+    let none = Datum::null();
+    // SAFETY: computes a hash of its arguments.
+    unsafe { pg_sys::GetSysCacheHashValue(cache, Datum::from(oid), none, none, none) }
+}
+
+unsafe extern "C-unwind" fn callback(argument: Datum, _cache: c_int, hash: u32) {
+    let changed = if argument.value() as c_int == server_cache() {
+        Changed::Server(hash)
+    } else {
+        Changed::Mapping(hash)
+    };
+    if let Ok(Some(listener)) = LISTENER.try_with(Cell::get) {
+        listener(changed);
+    }
+}

@@ -1,0 +1,61 @@
+//! The sessions of this backend: one per user mapping, made when first asked for.
+
+use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::option::{MappingOptions, ServerOptions};
+use crate::pg::invalidation::{self, Changed};
+use crate::pg::{catalog, xact};
+use crate::pq::conninfo;
+use crate::remote::session::{Session, SessionRef};
+use crate::remote::transaction;
+use pgrx::pg_sys::Oid;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+thread_local! {
+    /// By OID of the user mapping: the order in which shards are talked to where there is a choice.
+    static SESSIONS: RefCell<BTreeMap<u32, SessionRef>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// The session for tables of `server` used with the rights of `user`. Does not connect.
+pub fn session(server: Oid, user: Oid) -> Result<SessionRef> {
+    let mapping = catalog::user_mapping(user, server)?;
+    let key = mapping.oid.to_u32();
+    let known = SESSIONS.with_borrow(|sessions| sessions.get(&key).cloned());
+    if let Some(session) = known {
+        if session.in_transaction() || !session.is_stale() {
+            session.check_user(user)?;
+            return Ok(session);
+        }
+    }
+    xact::register(transaction::HOOKS);
+    invalidation::register(invalidate);
+    let server = catalog::server(server)?;
+    let libpq = conninfo::options().map_err(|error| {
+        FdwError::local(SqlState::FDW_ERROR, String::from_utf8_lossy(&error.message))
+    })?;
+    let options = ServerOptions::new(&server.options, libpq)?;
+    let mapping_options = MappingOptions::new(&mapping.options, libpq)?;
+    let session = Rc::new(Session::new(server, mapping, options, mapping_options));
+    SESSIONS.with_borrow_mut(|sessions| sessions.insert(key, session.clone()));
+    Ok(session)
+}
+
+/// All sessions, in the order of their mappings' OIDs.
+pub fn all() -> Vec<SessionRef> {
+    SESSIONS.with_borrow(|sessions| sessions.values().cloned().collect())
+}
+
+/// A callback may come in the middle of anything, so nothing here may fail or wait.
+fn invalidate(changed: Changed) {
+    let sessions = SESSIONS.try_with(|sessions| {
+        let sessions = sessions.try_borrow();
+        sessions.map_or_else(
+            |_| Vec::new(),
+            |sessions| sessions.values().cloned().collect(),
+        )
+    });
+    for session in sessions.unwrap_or_default() {
+        session.invalidate(changed);
+    }
+}

@@ -1,0 +1,164 @@
+//! The remote cursor of one foreign scan.
+//!
+//! A remote cursor does not see what is written after its declaration. So nothing is sent for a scan before its
+//! first fetch, unless something is about to be written that the scan must not see.
+
+use crate::model::error::{FdwError, Result};
+use crate::model::sql::Sql;
+use crate::pg::xact;
+use crate::pq::PgResult;
+use crate::remote::queue::Role;
+use crate::remote::session::SessionRef;
+use crate::remote::statement::{Param, Statement, Subject};
+use crate::remote::stats::FlushCause;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// What the session knows of a scan.
+pub struct CursorState {
+    number: u64,
+    sql: Sql,
+    subject: Subject,
+    params: RefCell<Option<Vec<Param>>>,
+    /// `curcid` of the scan's snapshot: it sees writes with a smaller command id.
+    pub command_id: u32,
+    level: Cell<i32>,
+    declared: Cell<bool>,
+    /// Its (sub)transaction is over.
+    gone: Cell<bool>,
+}
+
+impl CursorState {
+    pub fn level(&self) -> i32 {
+        self.level.get()
+    }
+
+    pub fn can_be_declared(&self) -> bool {
+        !self.declared.get() && !self.gone.get() && self.params.borrow().is_some()
+    }
+
+    pub fn declaration(&self) -> Statement {
+        let mut sql = Sql::from(format!("DECLARE c{} CURSOR FOR\n", self.number).as_str());
+        sql.push_bytes(self.sql.as_bytes());
+        Statement {
+            sql: Rc::new(sql),
+            params: self.params.borrow().clone().unwrap_or_default(),
+            writes: false,
+            subject: self.subject.clone(),
+        }
+    }
+
+    pub fn set_declared(&self, declared: bool) {
+        self.declared.set(declared);
+    }
+
+    /// The subtransaction at `level` has ended well: what it made belongs to the one above.
+    pub fn leave_level(&self, level: i32) {
+        self.level.set(self.level.get().min(level - 1));
+    }
+
+    /// The shard has no such cursor any more.
+    pub fn forget(&self) {
+        self.gone.set(true);
+    }
+}
+
+/// A scan's handle to its remote cursor. Dropping it without [`Cursor::close`] (after an error) sends nothing.
+pub struct Cursor {
+    session: SessionRef,
+    state: Rc<CursorState>,
+}
+
+impl Cursor {
+    /// Registers a scan with its session, without sending anything. `params` may be given later, before the first
+    /// fetch; a scan without them cannot be declared ahead of a write.
+    pub fn register(
+        session: SessionRef,
+        table: &[u8],
+        sql: Sql,
+        params: Option<Vec<Param>>,
+        command_id: u32,
+    ) -> Cursor {
+        let state = Rc::new(CursorState {
+            number: session.new_cursor_number(),
+            sql,
+            subject: Subject::table(table),
+            params: RefCell::new(params),
+            command_id,
+            level: Cell::new(xact::nest_level()),
+            declared: Cell::new(false),
+            gone: Cell::new(false),
+        });
+        session.register_cursor(&state);
+        Cursor { session, state }
+    }
+
+    pub fn session(&self) -> &SessionRef {
+        &self.session
+    }
+
+    /// Gives the parameters, before the first fetch or after [`Cursor::restart`].
+    pub fn set_params(&self, params: Vec<Param>) {
+        *self.state.params.borrow_mut() = Some(params);
+    }
+
+    /// Has a set of parameters been given?
+    pub fn has_params(&self) -> bool {
+        self.state.params.borrow().is_some()
+    }
+
+    /// The next rows, as text; fewer than asked for at the end. Declares the cursor at the first call.
+    pub fn fetch(&self, rows: u32) -> Result<PgResult> {
+        if self.state.gone.get() {
+            return Err(FdwError::internal("the remote cursor of a scan is gone"));
+        }
+        self.session.enter()?;
+        if !self.state.declared.get() {
+            let sees = self.state.command_id;
+            self.session
+                .flush_where(FlushCause::Barrier, |written_by| written_by < sees)?;
+            self.session
+                .queue(&self.state.declaration(), Role::Forget)?;
+            self.state.set_declared(true);
+        }
+        let number = self.state.number;
+        let mut fetch = Statement::plain(format!("FETCH {rows} FROM c{number}").as_str());
+        fetch.subject = self.state.subject.clone();
+        self.session.ask(&fetch)
+    }
+
+    /// Starts over: with other parameters by a new declaration, else by moving back to the first row.
+    pub fn restart(&self, params: Option<Vec<Param>>) -> Result<()> {
+        let declared = self.state.declared.get() && !self.state.gone.get();
+        match params {
+            Some(params) => {
+                if declared {
+                    self.session.enter()?;
+                    let close = format!("CLOSE c{}", self.state.number);
+                    self.session
+                        .queue(&Statement::plain(close.as_str()), Role::Forget)?;
+                    self.state.set_declared(false);
+                }
+                self.set_params(params);
+            }
+            None if declared => {
+                self.session.enter()?;
+                let rewind = format!("MOVE BACKWARD ALL IN c{}", self.state.number);
+                self.session
+                    .queue(&Statement::plain(rewind.as_str()), Role::Forget)?;
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// The scan is over. CLOSE rides with the next message.
+    pub fn close(self) {
+        if self.state.declared.get() && !self.state.gone.get() {
+            let level = self.state.level.get();
+            let mut state = self.session.state.borrow_mut();
+            state.closing.push((level, self.state.number));
+        }
+        self.state.forget();
+    }
+}

@@ -1,0 +1,128 @@
+//! One command for a shard, and what an error report says about it.
+
+use crate::model::error::FdwError;
+use crate::model::sql::Sql;
+use crate::pq;
+use std::ffi::CString;
+use std::rc::Rc;
+
+/// Longest piece of a statement's text in an error's CONTEXT, in bytes.
+const CONTEXT_TEXT_LIMIT: usize = 480;
+
+/// Value of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Null,
+    /// The text form, for a type that the shard infers or the statement names.
+    Text(CString),
+    /// The binary form of the parameter's type.
+    Binary(Vec<u8>),
+}
+
+/// A parameter. Type 0 lets the shard infer the type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Param {
+    pub type_oid: u32,
+    pub value: Value,
+}
+
+impl Param {
+    /// A value in text form whose type the shard infers.
+    pub fn text(value: Option<CString>) -> Param {
+        Param {
+            type_oid: 0,
+            value: value.map_or(Value::Null, Value::Text),
+        }
+    }
+
+    /// A value in the binary form of a built-in type.
+    pub fn binary(type_oid: u32, value: Vec<u8>) -> Param {
+        Param {
+            type_oid,
+            value: Value::Binary(value),
+        }
+    }
+
+    /// Size on the wire, without the message's framing.
+    pub fn len(&self) -> usize {
+        match &self.value {
+            Value::Null => 0,
+            Value::Text(text) => text.as_bytes().len(),
+            Value::Binary(bytes) => bytes.len(),
+        }
+    }
+
+    /// As libpq wants it.
+    pub fn borrow(&self) -> pq::Param<'_> {
+        match &self.value {
+            Value::Null => pq::Param::null(self.type_oid),
+            Value::Text(text) => pq::Param::text(self.type_oid, text),
+            Value::Binary(bytes) => pq::Param::binary(self.type_oid, bytes),
+        }
+    }
+}
+
+/// What a command is about, for CONTEXT.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Subject {
+    /// Local name of the foreign table, if one is concerned.
+    pub table: Option<Rc<[u8]>>,
+    /// First and last row of a batch, counted from 1 within the statement over the rows that reached this table.
+    pub rows: Option<(u64, u64)>,
+}
+
+impl Subject {
+    /// A command on a foreign table.
+    pub fn table(name: &[u8]) -> Subject {
+        Subject {
+            table: Some(name.into()),
+            rows: None,
+        }
+    }
+}
+
+/// One SQL command with its parameters.
+#[derive(Debug, Clone)]
+pub struct Statement {
+    pub sql: Rc<Sql>,
+    pub params: Vec<Param>,
+    /// Does it change data (or might)? Decides over the checks before COMMIT.
+    pub writes: bool,
+    pub subject: Subject,
+}
+
+impl Statement {
+    /// A command without parameters that changes no data.
+    pub fn plain(sql: impl Into<Sql>) -> Statement {
+        Statement {
+            sql: Rc::new(sql.into()),
+            params: Vec::new(),
+            writes: false,
+            subject: Subject::default(),
+        }
+    }
+
+    /// Size on the wire, without the messages' framing.
+    pub fn len(&self) -> usize {
+        self.sql.len() + self.params.iter().map(Param::len).sum::<usize>()
+    }
+}
+
+/// Adds the CONTEXT line of a command: server, table, rows, and the text cut to a sane length.
+pub fn add_context(error: FdwError, server: &[u8], sql: &Sql, subject: &Subject) -> FdwError {
+    let mut line = Sql::new();
+    line.push("server ").push_ident(server);
+    if let Some(table) = &subject.table {
+        line.push(", foreign table ").push_ident(table);
+    }
+    if let Some((first, last)) = subject.rows {
+        line.push(&if first == last {
+            format!(", row {first}")
+        } else {
+            format!(", rows {first} to {last}")
+        });
+    }
+    line.push("\nremote SQL command: ")
+        .push_bytes(&sql.shortened(CONTEXT_TEXT_LIMIT));
+    error.with_context(line.into_bytes())
+}

@@ -1,0 +1,358 @@
+//! The ends of local transactions, carried over to all sessions: commit, rollback, and the same for savepoints.
+
+use crate::model::error::{FdwError, Result, SqlState};
+use crate::pg::version::WaitEvent;
+use crate::pg::{wait, xact};
+use crate::pq::{CancelProgress, CancelRequest};
+use crate::remote::cache;
+use crate::remote::queue::{is_farewell, Role};
+use crate::remote::session::{drain_all, wait_for, Session, SessionRef};
+use crate::remote::statement::{add_context, Statement};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::time::{Duration, Instant};
+
+/// Longest time that cleaning up after an error may take, for all sessions together.
+const CLEANUP_LIMIT: Duration = Duration::from_secs(30);
+
+/// What happens at the ends of local transactions.
+pub const HOOKS: xact::Hooks = xact::Hooks {
+    pre_commit,
+    pre_prepare,
+    commit: forget_all,
+    abort,
+    pre_commit_sub,
+    abort_sub,
+};
+
+/// Sessions whose remote transaction is open, or was when it was lost.
+fn in_transaction() -> Vec<SessionRef> {
+    let mut sessions = cache::all();
+    sessions.retain(|session| session.in_transaction());
+    sessions
+}
+
+fn borrowed(sessions: &[SessionRef]) -> Vec<&Session> {
+    sessions.iter().map(|session| &**session).collect()
+}
+
+// Commit ------------------------------------------------------------------------------------------------------------
+
+/// How a session's remote transaction ended.
+enum Outcome {
+    Committed,
+    /// The shard refused; nothing of it stays.
+    RolledBack(FdwError),
+    /// COMMIT was sent and its answer never seen.
+    Unknown(FdwError),
+}
+
+fn pre_commit() -> Result<()> {
+    let sessions = in_transaction();
+    if sessions.is_empty() {
+        return Ok(());
+    }
+    for session in &sessions {
+        session.check()?;
+        if session.has_pending_rows() {
+            return Err(FdwError::internal(format!(
+                "rows for server \"{}\" were left behind at the end of the transaction",
+                session.server().display_name()
+            )));
+        }
+    }
+    let all = borrowed(&sessions);
+    drain_all(&all)?;
+    let writers: Vec<&Session> = all
+        .iter()
+        .copied()
+        .filter(|session| session.wrote())
+        .collect();
+    if writers.len() > 1 {
+        check_constraints(&writers)?;
+    }
+    // A shard that is already gone has not committed: say so while everything can still be rolled back.
+    for session in &all {
+        session.advance();
+        session.check()?;
+    }
+    commit(&sessions)
+}
+
+/// Lets deferred constraints and triggers fail now, while all shards can still roll back.
+fn check_constraints(writers: &[&Session]) -> Result<()> {
+    for session in writers {
+        session.queue(
+            &Statement::plain("SET CONSTRAINTS ALL IMMEDIATE"),
+            Role::Forget,
+        )?;
+        session.end_message()?;
+    }
+    drain_all(writers)
+}
+
+fn commit(sessions: &[SessionRef]) -> Result<()> {
+    // Those that have agreed to it commit at the same time, the others one after the other before them.
+    let (parallel, single): (Vec<_>, Vec<_>) = sessions
+        .iter()
+        .cloned()
+        .partition(|session| session.options().parallel_commit);
+    let mut groups: Vec<Vec<SessionRef>> =
+        single.into_iter().map(|session| vec![session]).collect();
+    if !parallel.is_empty() {
+        groups.push(parallel);
+    }
+    let mut outcomes: Vec<(SessionRef, bool, Outcome)> = Vec::new();
+    for group in groups {
+        let failed = outcomes
+            .iter()
+            .any(|(_, _, outcome)| !matches!(outcome, Outcome::Committed));
+        if failed {
+            break;
+        }
+        outcomes.extend(commit_group(&group));
+    }
+    let failed = outcomes
+        .iter()
+        .any(|(_, _, outcome)| !matches!(outcome, Outcome::Committed));
+    if failed {
+        return Err(commit_error(sessions, outcomes));
+    }
+    Ok(())
+}
+
+/// Sends COMMIT to all of the group and waits for the answers. From here on nothing may escape as another error
+/// than the one that tells the outcome.
+fn commit_group(group: &[SessionRef]) -> Vec<(SessionRef, bool, Outcome)> {
+    let tickets: Vec<Option<u64>> = group.iter().map(|session| session.send_commit()).collect();
+    let all = borrowed(group);
+    let waited = catch_unwind(AssertUnwindSafe(|| {
+        wait_for(&all, |session| session.is_quiet(), None)
+    }));
+    let interrupted = !matches!(waited, Ok(Ok(_)));
+    group
+        .iter()
+        .zip(tickets)
+        .map(|(session, ticket)| {
+            let wrote = session.wrote();
+            let outcome = outcome(session, ticket, interrupted);
+            if matches!(outcome, Outcome::Committed) {
+                session.end_transaction();
+            }
+            (session.clone(), wrote, outcome)
+        })
+        .collect()
+}
+
+fn outcome(session: &SessionRef, ticket: Option<u64>, interrupted: bool) -> Outcome {
+    let answer = ticket.and_then(|ticket| session.take_answer(ticket));
+    match answer {
+        Some(Ok(result)) if result.command_tag() == b"COMMIT" => Outcome::Committed,
+        Some(Ok(_)) => Outcome::RolledBack(rolled_back(session)),
+        Some(Err(error))
+            if !is_farewell(&error) && session.is_connected() && !error.is_connection_loss() =>
+        {
+            Outcome::RolledBack(error)
+        }
+        other => {
+            let error = match other {
+                Some(Err(error)) => error,
+                _ => session.check().err().unwrap_or_else(|| FdwError::Lost {
+                    server: session.server().display_name(),
+                    detail: if interrupted {
+                        b"Waiting for the answer to COMMIT was interrupted.".to_vec()
+                    } else {
+                        Vec::new()
+                    },
+                }),
+            };
+            session.give_up(b"the outcome of COMMIT is unknown");
+            Outcome::Unknown(error)
+        }
+    }
+}
+
+fn rolled_back(session: &Session) -> FdwError {
+    let error = FdwError::local(
+        SqlState::parse(b"40000").unwrap_or(SqlState::FDW_ERROR),
+        format!(
+            "server \"{}\" rolled the transaction back instead of committing it",
+            session.server().display_name()
+        ),
+    );
+    add_context(
+        error,
+        &session.server().name,
+        &"COMMIT TRANSACTION".into(),
+        &Default::default(),
+    )
+}
+
+/// The error of a commit that failed somewhere. It is the shard's own only if no shard can have committed what it
+/// was told to write: a client that sees a retryable SQLSTATE will run the transaction again.
+fn commit_error(sessions: &[SessionRef], outcomes: Vec<(SessionRef, bool, Outcome)>) -> FdwError {
+    let may_have_committed = outcomes
+        .iter()
+        .any(|(_, wrote, outcome)| *wrote && !matches!(outcome, Outcome::RolledBack(_)));
+    if !may_have_committed {
+        let first = outcomes
+            .into_iter()
+            .find_map(|(_, _, outcome)| match outcome {
+                Outcome::RolledBack(error) | Outcome::Unknown(error) => Some(error),
+                Outcome::Committed => None,
+            });
+        return first.unwrap_or_else(|| FdwError::internal("a commit failed without an error"));
+    }
+    let mut detail = Vec::new();
+    for session in sessions {
+        let outcome = outcomes
+            .iter()
+            .find(|(of, _, _)| std::rc::Rc::ptr_eq(of, session))
+            .map(|(_, _, outcome)| outcome);
+        if !detail.is_empty() {
+            detail.push(b'\n');
+        }
+        detail.extend_from_slice(b"Server \"");
+        detail.extend_from_slice(&session.server().name);
+        match outcome {
+            Some(Outcome::Committed) => detail.extend_from_slice(b"\": committed."),
+            None => detail.extend_from_slice(b"\": rolled back, COMMIT was not sent."),
+            Some(Outcome::RolledBack(error)) => {
+                detail.extend_from_slice(b"\": rolled back: ");
+                detail.extend_from_slice(&summary(error));
+            }
+            Some(Outcome::Unknown(error)) => {
+                detail.extend_from_slice(b"\": unknown: ");
+                detail.extend_from_slice(&summary(error));
+            }
+        }
+    }
+    FdwError::Commit {
+        message: "could not commit the transaction on all servers".into(),
+        detail,
+    }
+}
+
+/// SQLSTATE and message of an error, for a DETAIL line.
+fn summary(error: &FdwError) -> Vec<u8> {
+    let diag = error.diag();
+    let mut text = diag.message;
+    text.extend_from_slice(format!(" (SQLSTATE {})", error.sqlstate()).as_bytes());
+    text
+}
+
+fn pre_prepare() -> Result<()> {
+    if in_transaction().is_empty() {
+        return Ok(());
+    }
+    Err(FdwError::unsupported(
+        "cannot PREPARE a transaction that has used foreign tables of shard_fdw",
+    ))
+}
+
+// Rollback ----------------------------------------------------------------------------------------------------------
+
+fn forget_all() -> Result<()> {
+    for session in cache::all() {
+        session.end_transaction();
+    }
+    Ok(())
+}
+
+fn abort() -> Result<()> {
+    // A process that ends in the middle of a wait gets here with its session in use. The shard then sees the
+    // connection go, and rolls back by itself.
+    let mut sessions = in_transaction();
+    sessions.retain(|session| session.is_free());
+    clean_up(&sessions, &[Statement::plain("ROLLBACK")]);
+    for session in cache::all() {
+        if session.is_free() {
+            session.end_transaction();
+        }
+    }
+    Ok(())
+}
+
+fn pre_commit_sub(level: i32) -> Result<()> {
+    in_transaction()
+        .iter()
+        .try_for_each(|session| session.pre_commit_sub(level))
+}
+
+fn abort_sub(level: i32) -> Result<()> {
+    let mut sessions = cache::all();
+    sessions.retain(|session| session.is_free() && session.abort_sub_locally(level));
+    let undo = [
+        format!("ROLLBACK TO SAVEPOINT s{level}"),
+        format!("RELEASE SAVEPOINT s{level}"),
+    ];
+    clean_up(&sessions, &undo.map(|sql| Statement::plain(sql.as_str())));
+    for session in &sessions {
+        session.rolled_back_to(level);
+    }
+    Ok(())
+}
+
+/// Stops what the sessions are doing, and has them run `undo`. Whoever does not manage within the limit
+/// loses the connection: its state is in doubt.
+fn clean_up(sessions: &[SessionRef], undo: &[Statement]) {
+    let deadline = Instant::now() + CLEANUP_LIMIT;
+    let (parallel, single): (Vec<_>, Vec<_>) = sessions
+        .iter()
+        .cloned()
+        .partition(|session| session.options().parallel_abort);
+    let groups = single
+        .into_iter()
+        .map(|session| vec![session])
+        .chain([parallel]);
+    for group in groups.filter(|group| !group.is_empty()) {
+        clean_up_group(&group, undo, deadline);
+    }
+}
+
+fn clean_up_group(group: &[SessionRef], undo: &[Statement], deadline: Instant) {
+    let all = borrowed(group);
+    // Interrupts are held here, so a panic would be a fault of ours: then all sessions are in doubt.
+    let _ = catch_unwind(AssertUnwindSafe(|| -> Result<()> {
+        cancel(group, deadline)?;
+        wait_for(&all, Session::is_quiet, Some(deadline))?;
+        for session in all.iter().filter(|session| session.is_quiet()) {
+            session.send_undo(undo);
+        }
+        wait_for(&all, Session::is_quiet, Some(deadline))?;
+        Ok(())
+    }));
+    for session in group {
+        if !session.is_quiet() {
+            session.give_up(b"Cleaning up after an error took too long.");
+        } else if !session.undo_succeeded() {
+            session.give_up(b"The transaction could not be rolled back.");
+        }
+    }
+}
+
+/// Asks the shards to stop the statements under way. Whether they do shows in the answers.
+fn cancel(group: &[SessionRef], deadline: Instant) -> Result<()> {
+    for session in group {
+        session.advance();
+    }
+    let mut requests: Vec<CancelRequest> = group
+        .iter()
+        .filter(|session| !session.is_quiet())
+        .filter_map(|session| session.start_cancel())
+        .collect();
+    while Instant::now() < deadline {
+        let sockets: Vec<_> = requests
+            .iter()
+            .filter_map(|request| match request.progress() {
+                CancelProgress::Wait(interest) => Some((request.socket()?, interest)),
+                _ => None,
+            })
+            .collect();
+        if sockets.is_empty() {
+            break;
+        }
+        wait::for_sockets(&sockets, Some(deadline), WaitEvent::Cleanup)?;
+        requests.retain_mut(|request| matches!(request.poll(), CancelProgress::Wait(_)));
+    }
+    Ok(())
+}
