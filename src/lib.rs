@@ -8,6 +8,7 @@ mod fdw;
 mod model;
 mod pg;
 mod pq;
+mod read;
 mod remote;
 
 /// What pgrx's test harness asks of a crate.

@@ -8,3 +8,5 @@ pub mod expr;
 pub mod option;
 pub mod socket;
 pub mod sql;
+pub mod statement;
+pub mod table;

@@ -1,0 +1,236 @@
+//! Statement text for one row, or for whole tables. Parameters are numbered from `$1`.
+
+use crate::model::sql::Sql;
+use crate::model::table::{RemoteTable, CTID};
+
+/// Row lock of a SELECT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockStrength {
+    Share,
+    Update,
+}
+
+/// What to do about a row that somebody else has locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockWait {
+    Block,
+    Skip,
+    Error,
+}
+
+/// Adds a column's name; `ctid` for [`CTID`]. A number that is no column (dropped since) becomes NULL.
+pub fn push_column(sql: &mut Sql, table: &RemoteTable, attnum: i16) {
+    match table.column(attnum) {
+        Some(column) => sql.push_ident(&column.name),
+        None if attnum == CTID => sql.push("ctid"),
+        None => sql.push("NULL"),
+    };
+}
+
+/// Adds a select list; a list of nothing is `NULL`, because a row must still be counted.
+fn push_columns(sql: &mut Sql, table: &RemoteTable, columns: &[i16]) {
+    if columns.is_empty() {
+        sql.push("NULL");
+    }
+    sql.push_list(", ", columns, |sql, &attnum| {
+        push_column(sql, table, attnum);
+    });
+}
+
+/// `SELECT columns FROM table [WHERE (…) AND (…)] [FOR …]`.
+pub fn select(
+    table: &RemoteTable,
+    columns: &[i16],
+    conditions: &[Sql],
+    lock: Option<(LockStrength, LockWait)>,
+) -> Sql {
+    let mut sql = Sql::from("SELECT ");
+    push_columns(&mut sql, table, columns);
+    sql.push(" FROM ")
+        .push_qualified(&table.schema, &table.name);
+    if !conditions.is_empty() {
+        sql.push(" WHERE ")
+            .push_list(" AND ", conditions, |sql, condition| {
+                sql.push("(").push_bytes(condition.as_bytes()).push(")");
+            });
+    }
+    if let Some((strength, wait)) = lock {
+        sql.push(match strength {
+            LockStrength::Share => " FOR SHARE",
+            LockStrength::Update => " FOR UPDATE",
+        });
+        sql.push(match wait {
+            LockWait::Block => "",
+            LockWait::Skip => " SKIP LOCKED",
+            LockWait::Error => " NOWAIT",
+        });
+    }
+    sql
+}
+
+/// `INSERT INTO table (columns) VALUES ($1, …) [RETURNING returning]`. `overriding`: values for identity
+/// columns are taken as they are.
+pub fn insert_row(
+    table: &RemoteTable,
+    columns: &[i16],
+    overriding: bool,
+    returning: Option<&[i16]>,
+) -> Sql {
+    let mut sql = Sql::from("INSERT INTO ");
+    sql.push_qualified(&table.schema, &table.name);
+    if columns.is_empty() {
+        sql.push(" DEFAULT VALUES");
+    } else {
+        sql.push(" (");
+        push_columns(&mut sql, table, columns);
+        sql.push(")");
+        if overriding {
+            sql.push(" OVERRIDING SYSTEM VALUE");
+        }
+        sql.push(" VALUES (")
+            .push_list(", ", 1..=columns.len(), |sql, number| {
+                sql.push(&format!("${number}"));
+            })
+            .push(")");
+    }
+    push_returning(&mut sql, table, returning);
+    sql
+}
+
+/// `UPDATE table SET column = $2, … WHERE ctid = $1 [RETURNING returning]`; `columns` must not be empty.
+pub fn update_row(table: &RemoteTable, columns: &[i16], returning: Option<&[i16]>) -> Sql {
+    let mut sql = Sql::from("UPDATE ");
+    sql.push_qualified(&table.schema, &table.name)
+        .push(" SET ")
+        .push_list(", ", columns.iter().zip(2..), |sql, (&attnum, number)| {
+            push_column(sql, table, attnum);
+            sql.push(&format!(" = ${number}"));
+        })
+        .push(" WHERE ctid = $1");
+    push_returning(&mut sql, table, returning);
+    sql
+}
+
+/// `DELETE FROM table WHERE ctid = $1 [RETURNING returning]`.
+pub fn delete_row(table: &RemoteTable, returning: Option<&[i16]>) -> Sql {
+    let mut sql = Sql::from("DELETE FROM ");
+    sql.push_qualified(&table.schema, &table.name)
+        .push(" WHERE ctid = $1");
+    push_returning(&mut sql, table, returning);
+    sql
+}
+
+fn push_returning(sql: &mut Sql, table: &RemoteTable, returning: Option<&[i16]>) {
+    if let Some(columns) = returning {
+        sql.push(" RETURNING ");
+        push_columns(sql, table, columns);
+    }
+}
+
+/// `TRUNCATE tables [RESTART IDENTITY] [CASCADE]`; each table as schema and name.
+pub fn truncate<'a>(
+    tables: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+    restart_identity: bool,
+    cascade: bool,
+) -> Sql {
+    let mut sql = Sql::from("TRUNCATE ");
+    sql.push_list(", ", tables, |sql, (schema, name)| {
+        sql.push_qualified(schema, name);
+    });
+    sql.push(if restart_identity {
+        " RESTART IDENTITY"
+    } else {
+        " CONTINUE IDENTITY"
+    });
+    sql.push(if cascade { " CASCADE" } else { " RESTRICT" });
+    sql
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::table::RemoteColumn;
+
+    fn table() -> RemoteTable {
+        let column = |attnum, name: &str| RemoteColumn {
+            attnum,
+            name: name.into(),
+            generated: false,
+        };
+        RemoteTable {
+            schema: b"s".to_vec(),
+            name: b"t\"x".to_vec(),
+            columns: vec![column(1, "a"), column(3, "B c")],
+        }
+    }
+
+    fn text(sql: Sql) -> String {
+        sql.to_string()
+    }
+
+    #[test]
+    fn select_names_what_it_needs() {
+        assert_eq!(
+            text(select(&table(), &[1, 3, CTID], &[], None)),
+            r#"SELECT "a", "B c", ctid FROM "s"."t""x""#
+        );
+        assert_eq!(
+            text(select(
+                &table(),
+                &[],
+                &["x".into(), "y".into()],
+                Some((LockStrength::Update, LockWait::Block))
+            )),
+            r#"SELECT NULL FROM "s"."t""x" WHERE (x) AND (y) FOR UPDATE"#
+        );
+        assert_eq!(
+            text(select(
+                &table(),
+                &[2],
+                &[],
+                Some((LockStrength::Share, LockWait::Skip))
+            )),
+            r#"SELECT NULL FROM "s"."t""x" FOR SHARE SKIP LOCKED"#
+        );
+    }
+
+    #[test]
+    fn single_rows() {
+        assert_eq!(
+            text(insert_row(&table(), &[1, 3], false, Some(&[3]))),
+            r#"INSERT INTO "s"."t""x" ("a", "B c") VALUES ($1, $2) RETURNING "B c""#
+        );
+        assert_eq!(
+            text(insert_row(&table(), &[1], true, None)),
+            r#"INSERT INTO "s"."t""x" ("a") OVERRIDING SYSTEM VALUE VALUES ($1)"#
+        );
+        assert_eq!(
+            text(insert_row(&table(), &[], true, Some(&[]))),
+            r#"INSERT INTO "s"."t""x" DEFAULT VALUES RETURNING NULL"#
+        );
+        assert_eq!(
+            text(update_row(&table(), &[3, 1], None)),
+            r#"UPDATE "s"."t""x" SET "B c" = $2, "a" = $3 WHERE ctid = $1"#
+        );
+        assert_eq!(
+            text(delete_row(&table(), Some(&[1]))),
+            r#"DELETE FROM "s"."t""x" WHERE ctid = $1 RETURNING "a""#
+        );
+    }
+
+    #[test]
+    fn truncate_lists_tables() {
+        assert_eq!(
+            text(truncate(
+                [(&b"s"[..], &b"a"[..]), (&b"s"[..], &b"b"[..])],
+                false,
+                true
+            )),
+            r#"TRUNCATE "s"."a", "s"."b" CONTINUE IDENTITY CASCADE"#
+        );
+        assert_eq!(
+            text(truncate([(&b"s"[..], &b"a"[..])], true, false)),
+            r#"TRUNCATE "s"."a" RESTART IDENTITY RESTRICT"#
+        );
+    }
+}

@@ -1,0 +1,6 @@
+//! Reading foreign tables: which conditions the shard gets, plans, scans.
+
+mod deparse;
+#[cfg(test)]
+mod sample;
+mod ship;
