@@ -1,6 +1,7 @@
 //! The option `session_settings`: settings to be made on the remote session after connecting.
 
 use super::parse::{is_space, quoted_part, trim};
+use super::validate;
 use crate::model::sql::Sql;
 
 /// A setting of the remote session.
@@ -69,7 +70,7 @@ pub fn parse(text: &[u8]) -> Result<Vec<SessionSetting>, String> {
             ));
         }
         let name = name.to_vec();
-        let shown = String::from_utf8_lossy(&name).into_owned();
+        let shown = validate::shown(&name);
         check_allowed(&name, &shown)?;
         if settings
             .iter()

@@ -116,7 +116,7 @@ fn invalid_name(context: Context, name: &[u8], libpq: &[LibpqOption]) -> FdwErro
 }
 
 /// Bytes for a message: not too many, and in every encoding the same bytes wherever they form valid UTF-8.
-fn shown(bytes: &[u8]) -> String {
+pub(super) fn shown(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in Sql::from(bytes.to_vec())
         .shortened(SHOWN_BYTES)
