@@ -44,3 +44,30 @@ fn with_context(server: &str, mut diag: Diag) -> Diag {
     }
     diag
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_meant_for_clients_reaches_them_by_default() {
+        assert_eq!(level(Severity::Warning), pg_sys::WARNING);
+        assert_eq!(level(Severity::Notice), pg_sys::NOTICE);
+        assert_eq!(level(Severity::Info), pg_sys::INFO);
+        for severity in [Severity::Log, Severity::Debug, Severity::Error] {
+            assert!(level(severity) <= pg_sys::DEBUG1);
+        }
+    }
+
+    #[test]
+    fn the_server_is_named_after_the_remote_context() {
+        let diag = with_context("s", Diag::default());
+        assert_eq!(
+            diag.context.as_deref(),
+            Some(&b"message from server \"s\""[..])
+        );
+        let diag = with_context("s", diag);
+        let context = String::from_utf8(diag.context.unwrap_or_default()).unwrap();
+        assert_eq!(context.lines().count(), 2);
+    }
+}
