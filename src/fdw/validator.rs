@@ -27,16 +27,27 @@ pub extern "C" fn pg_finfo_shard_fdw_validator() -> *const pg_sys::Pg_finfo_reco
 /// To be called by the function manager with a text[] and an oid, neither of them null.
 #[no_mangle]
 pub unsafe extern "C-unwind" fn shard_fdw_validator(fcinfo: pg_sys::FunctionCallInfo) -> Datum {
-    // SAFETY: this frame holds no destructors, and the arguments are those the SQL function declares.
-    unsafe {
-        raise::guarded(|| {
-            let arguments = (*fcinfo).args.as_slice(2);
-            let options = pg_sys::untransformRelOptions(arguments[0].value);
-            let options = catalog::option_pairs(options);
-            validate(context(arguments[1].value), &options)?;
-            Ok(Datum::null())
-        })
-    }
+    // SAFETY: the call data outlives the call.
+    let call = unsafe { &*fcinfo };
+    // SAFETY: this frame holds no destructors.
+    unsafe { raise::guarded(|| run(call)) }
+}
+
+fn run(call: &pg_sys::FunctionCallInfoBaseData) -> Result<Datum> {
+    // SAFETY: the array is as long as the function has arguments.
+    let arguments = unsafe { call.args.as_slice(2) };
+    let [options, catalog] = arguments else {
+        return Err(FdwError::internal("the validator takes two arguments"));
+    };
+    validate(context(catalog.value), &option_list(options.value))?;
+    Ok(Datum::null())
+}
+
+fn option_list(options: Datum) -> Vec<option::GivenOption> {
+    // SAFETY: the datum is a text[], and the list made of it is palloc'd.
+    let list = unsafe { pg_sys::untransformRelOptions(options) };
+    // SAFETY: a list of DefElem; core raises on one without value.
+    unsafe { catalog::option_pairs(list) }
 }
 
 /// The kind of object that a catalog holds. One that has no options of ours counts as the wrapper, which has none.

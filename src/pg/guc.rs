@@ -43,3 +43,36 @@ pub fn application_name() -> Vec<u8> {
     let setting = APPLICATION_NAME.get();
     setting.map_or_else(Vec::new, |name| name.into_bytes())
 }
+
+#[cfg(feature = "pg_test")]
+#[pgrx::pg_schema]
+mod tests {
+    use super::*;
+    use pgrx::pg_test;
+    use pgrx::spi::Spi;
+
+    fn set(name: &str, value: &str) {
+        Spi::run(&format!("SET {name} = '{value}'")).expect("the setting is accepted");
+    }
+
+    #[pg_test]
+    fn application_name_is_empty_until_set() {
+        assert_eq!(application_name(), b"");
+        set("shard_fdw.application_name", "%a");
+        assert_eq!(application_name(), b"%a");
+    }
+
+    #[pg_test]
+    fn max_in_flight_is_in_bytes() {
+        assert_eq!(max_in_flight(), 8 << 20);
+        set("shard_fdw.max_in_flight", "64kB");
+        assert_eq!(max_in_flight(), 64 << 10);
+        set("shard_fdw.max_in_flight", "1GB");
+        assert_eq!(max_in_flight(), 1 << 30);
+    }
+
+    #[pg_test(error = "invalid configuration parameter name \"shard_fdw.no_such_setting\"")]
+    fn the_prefix_is_reserved() {
+        set("shard_fdw.no_such_setting", "1");
+    }
+}

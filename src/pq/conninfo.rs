@@ -26,7 +26,9 @@ fn collect() -> Result<Vec<LibpqOption>> {
     // SAFETY: `next` stays within the array, which ends with an entry without keyword.
     while let Some(option) = unsafe { next.as_ref() }.filter(|option| !option.keyword.is_null()) {
         // SAFETY: the strings of an entry live as long as the array.
-        let (keyword, marks) = unsafe { (owned(option.keyword), owned(option.dispchar)) };
+        let keyword = unsafe { owned(option.keyword) };
+        // SAFETY: as above.
+        let marks = unsafe { owned(option.dispchar) };
         options.push(LibpqOption {
             keyword,
             secret: marks.contains('*'),
