@@ -1,0 +1,37 @@
+//! What the cluster tests share: servers, shards, a proxy between them, and a client that sees command tags.
+//!
+//! A test names what it needs, and everything ends with it:
+//!
+//! ```ignore
+//! let coordinator = Cluster::start();
+//! let shards = Shards::start(2);
+//! shards.attach(&coordinator, "");
+//! let mut client = coordinator.simple();
+//! assert_eq!(client.run("SELECT 1").tag(), "SELECT 1");
+//! ```
+//!
+//! A server that logged a crash, an assertion or a leak fails its test when it is dropped.
+
+// Each test file is a crate of its own and uses its share of this.
+#![allow(dead_code, unused_imports)]
+
+mod cluster;
+mod install;
+mod log;
+mod pooler;
+mod proxy;
+mod shards;
+mod simple;
+mod wire;
+
+pub use cluster::{Cluster, Setup};
+pub use install::{
+    bin_dir, has_extension, long, major, need_extension, process_signal, shard_bin_dir,
+    shard_majors, skip,
+};
+pub use log::suspicious;
+pub use pooler::PgBouncer;
+pub use proxy::{Commit, Event, How, Proxy, Traffic};
+pub use shards::{create_server, Shards};
+pub use simple::{Fields, Reply, Simple, Statement};
+pub use wire::Side;
