@@ -1,5 +1,7 @@
 //! Facts about the backend that this library runs in.
 
+use crate::model::application_name::Facts;
+use crate::pg::raise::bytes;
 use crate::pg::version;
 use pgrx::pg_sys;
 use std::ffi::{c_int, CStr, CString};
@@ -9,6 +11,40 @@ pub fn encoding_name() -> CString {
     // SAFETY: a static string of the backend.
     let name = unsafe { CStr::from_ptr(pg_sys::GetDatabaseEncodingName()) };
     name.to_owned()
+}
+
+/// What the escapes of an application name stand for.
+pub fn application_name_facts() -> Facts {
+    Facts {
+        // SAFETY: null or a NUL-terminated string of the backend, copied at once.
+        application_name: unsafe { bytes(pg_sys::application_name) },
+        // SAFETY: as above.
+        cluster_name: unsafe { bytes(pg_sys::cluster_name) },
+        database: database_name(),
+        user: login_name(),
+        // SAFETY: a plain variable of the backend.
+        process_id: unsafe { pg_sys::MyProcPid },
+        // SAFETY: a plain variable of the backend.
+        start_time: unsafe { pg_sys::MyStartTime },
+    }
+}
+
+fn database_name() -> Vec<u8> {
+    // SAFETY: a plain variable of the backend.
+    let database = unsafe { pg_sys::MyDatabaseId };
+    // SAFETY: a palloc'd string, or null if the database is gone.
+    let name = unsafe { pg_sys::get_database_name(database) };
+    // SAFETY: as above.
+    unsafe { bytes(name) }
+}
+
+fn login_name() -> Vec<u8> {
+    // SAFETY: a plain variable of the backend.
+    let role = unsafe { pg_sys::GetAuthenticatedUserId() };
+    // SAFETY: with noerr null if the role is gone, else a palloc'd string.
+    let name = unsafe { pg_sys::GetUserNameFromId(role, true) };
+    // SAFETY: as above.
+    unsafe { bytes(name) }
 }
 
 /// Has the local client delegated GSSAPI credentials to this backend? They are its own, so it may use them elsewhere.

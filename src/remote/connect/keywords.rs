@@ -1,35 +1,32 @@
 //! What libpq is told, and what is read back from its options.
 
 use super::Inputs;
+use crate::model::application_name::{self, Facts};
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::option;
 use std::ffi::{CStr, CString};
 use std::time::Duration;
 
-/// The server's option `application_name`.
-pub fn application_name_option<'a>(inputs: &Inputs<'a>) -> Option<&'a [u8]> {
-    option::conninfo(inputs.options, inputs.mapping)
-        .into_iter()
-        .find(|(keyword, _)| *keyword == "application_name")
-        .map(|(_, value)| value)
-}
-
-/// Keywords and values of a connection, each keyword once. `application_name` stands for the server's option of this
-/// name. The client's encoding is that of the local database, so that no value is ever converted.
-pub fn params(
-    inputs: &Inputs,
-    application_name: Option<&[u8]>,
-    encoding: &CStr,
-) -> Result<Vec<(CString, CString)>> {
+/// Keywords and values of a connection, each keyword once.
+///
+/// As in postgres_fdw the setting for the application name goes before the option of the server, escapes are
+/// replaced in both, and the client's encoding is that of the local database, so that no value is ever converted.
+pub fn params(inputs: &Inputs, facts: &Facts, encoding: &CStr) -> Result<Vec<(CString, CString)>> {
     let given = option::conninfo(inputs.options, inputs.mapping);
+    let of_server = given
+        .iter()
+        .find(|(keyword, _)| *keyword == "application_name")
+        .map_or(&b""[..], |(_, value)| value);
+    let name = application_name::choose([inputs.application_name, of_server], facts);
+
     let mut params = Vec::with_capacity(given.len() + 3);
     for (keyword, value) in &given {
         if *keyword != "application_name" {
             params.push(param(keyword, value)?);
         }
     }
-    if let Some(name) = application_name {
-        params.push(param("application_name", name)?);
+    if let Some(name) = name {
+        params.push(param("application_name", &name)?);
     }
     params.push(param("fallback_application_name", b"shard_fdw")?);
     params.push(param("client_encoding", encoding.to_bytes())?);
@@ -104,17 +101,22 @@ mod tests {
             .collect()
     }
 
-    fn params_of(server: &[(&str, &str)], name: Option<&[u8]>) -> Vec<(String, String)> {
+    fn params_of(server: &[(&str, &str)], guc: &str) -> Vec<(String, String)> {
         let options = ServerOptions::new(&pairs(server), &libpq()).unwrap();
         let mapping =
             MappingOptions::new(&pairs(&[("user", "u"), ("password", "hush")]), &libpq()).unwrap();
+        let facts = Facts {
+            application_name: b"psql".to_vec(),
+            ..Facts::default()
+        };
         let inputs = Inputs {
             server: "s",
             options: &options,
             mapping: &mapping,
             superuser: false,
+            application_name: guc.as_bytes(),
         };
-        let mut params: Vec<(String, String)> = params(&inputs, name, c"LATIN1")
+        let mut params: Vec<(String, String)> = params(&inputs, &facts, c"LATIN1")
             .unwrap()
             .into_iter()
             .map(|(keyword, value)| (keyword.into_string().unwrap(), value.into_string().unwrap()))
@@ -123,24 +125,37 @@ mod tests {
         params
     }
 
+    fn find<'a>(params: &'a [(String, String)], keyword: &str) -> Option<&'a str> {
+        params
+            .iter()
+            .find(|(name, _)| name == keyword)
+            .map(|(_, value)| value.as_str())
+    }
+
     #[test]
     fn what_libpq_is_told() {
-        let expect = |name: Option<&[u8]>, named: &[(&str, &str)]| {
-            let params = params_of(&[("host", "a,b"), ("application_name", "%a")], name);
-            let others = [
-                ("client_encoding", "LATIN1"),
-                ("fallback_application_name", "shard_fdw"),
-                ("host", "a,b"),
-                ("password", "hush"),
-                ("user", "u"),
-            ];
-            assert!(params
-                .iter()
-                .map(|(keyword, value)| (keyword.as_str(), value.as_str()))
-                .eq(named.iter().copied().chain(others)));
-        };
-        expect(Some(b"psql"), &[("application_name", "psql")]);
-        expect(None, &[]);
+        let params = params_of(&[("host", "a,b")], "");
+        let expected = [
+            ("client_encoding", "LATIN1"),
+            ("fallback_application_name", "shard_fdw"),
+            ("host", "a,b"),
+            ("password", "hush"),
+            ("user", "u"),
+        ];
+        assert!(params
+            .iter()
+            .map(|(keyword, value)| (keyword.as_str(), value.as_str()))
+            .eq(expected));
+    }
+
+    #[test]
+    fn the_setting_goes_before_the_option() {
+        let params = params_of(&[("application_name", "option")], "of %a");
+        assert_eq!(find(&params, "application_name"), Some("of psql"));
+        let params = params_of(&[("application_name", "%a 2")], "");
+        assert_eq!(find(&params, "application_name"), Some("psql 2"));
+        let params = params_of(&[("application_name", "%C")], "%u");
+        assert_eq!(find(&params, "application_name"), None);
     }
 
     #[test]

@@ -56,6 +56,7 @@ mod tests {
             options: &ServerOptions::new(&of_server, libpq).expect("valid server options"),
             mapping: &MappingOptions::new(&of_mapping, libpq).expect("valid mapping options"),
             superuser,
+            application_name: b"",
         })
     }
 

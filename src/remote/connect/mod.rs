@@ -11,7 +11,7 @@ use crate::model::option::{MappingOptions, ServerOptions};
 use crate::model::socket::Interest;
 use crate::pg::fd::ExternalFd;
 use crate::pg::version::WaitEvent;
-use crate::pg::{backend, guc, wait};
+use crate::pg::{backend, wait};
 use crate::pq::{ConnectProgress, Connection, PqError};
 use std::ffi::CString;
 use std::time::{Duration, Instant};
@@ -24,6 +24,8 @@ pub struct Inputs<'a> {
     pub mapping: &'a MappingOptions,
     /// Is the user whom the mapping was looked up for a superuser?
     pub superuser: bool,
+    /// The setting `shard_fdw.application_name`, which goes before the server's option when it is not empty.
+    pub application_name: &'a [u8],
 }
 
 /// A connection in pipeline mode, with our settings made and nothing under way.
@@ -45,8 +47,11 @@ pub struct Established {
 pub fn connect(inputs: &Inputs) -> Result<Established> {
     let login = policy::Login::new(inputs);
     policy::check_before(&login, backend::has_delegated_credentials())?;
-    let name = guc::application_name(keywords::application_name_option(inputs));
-    let params = keywords::params(inputs, name.as_deref(), &backend::encoding_name())?;
+    let params = keywords::params(
+        inputs,
+        &backend::application_name_facts(),
+        &backend::encoding_name(),
+    )?;
     let fd = ExternalFd::acquire(inputs.server)?;
     let mut connection = open(inputs.server, &params)?;
     drop(params);
