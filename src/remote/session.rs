@@ -169,24 +169,19 @@ impl Session {
     }
 
     /// What the rules for credentials need to know when `user` is the one with whose rights tables are used.
-    pub(super) fn inputs<'a>(
-        &'a self,
-        user: Oid,
-        application_name: &'a [u8],
-    ) -> connect::Inputs<'a> {
+    pub(super) fn inputs(&self, user: Oid) -> connect::Inputs<'_> {
         connect::Inputs {
             server: &self.name,
             options: &self.options,
             mapping: &self.mapping_options,
             superuser: backend::is_superuser(user),
-            application_name,
         }
     }
 
     /// May `user` use the session? The mapping of PUBLIC serves users with different rights.
     pub(super) fn check_user(&self, user: Oid) -> Result<()> {
         match &self.state.borrow().link {
-            Some(link) => connect::check_reuse(&self.inputs(user, b""), link),
+            Some(link) => connect::check_reuse(&self.inputs(user), link),
             None => {
                 self.user.set(user);
                 Ok(())
@@ -410,8 +405,7 @@ impl Session {
             }
             state.queue = Queue::default();
         }
-        let application_name = guc::application_name();
-        let link = connect::connect(&self.inputs(self.user.get(), &application_name))?;
+        let link = connect::connect(&self.inputs(self.user.get()))?;
         self.state.borrow_mut().link = Some(link);
         Ok(false)
     }
