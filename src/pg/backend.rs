@@ -76,3 +76,25 @@ pub fn is_superuser(user: pg_sys::Oid) -> bool {
     // SAFETY: a syscache lookup.
     unsafe { pg_sys::superuser_arg(user) }
 }
+
+#[cfg(feature = "pg_test")]
+#[pgrx::pg_schema]
+mod tests {
+    use super::*;
+    use crate::model::application_name::expand;
+    use pgrx::pg_test;
+    use pgrx::spi::Spi;
+
+    #[pg_test]
+    fn application_names_describe_the_backend() {
+        Spi::run("SET application_name = 'me'").expect("the setting is accepted");
+        let expected = Spi::get_one::<String>(
+            "SELECT format('me|%s|%s|%s|%s|%s.%s', session_user, current_database(), pid,
+                 current_setting('cluster_name'), to_hex(trunc(extract(epoch FROM backend_start))::bigint), to_hex(pid))
+             FROM pg_stat_activity WHERE pid = pg_backend_pid()",
+        )
+        .expect("the query works");
+        let name = expand(b"%a|%u|%d|%p|%C|%c", &application_name_facts());
+        assert_eq!(Some(String::from_utf8_lossy(&name).into_owned()), expected);
+    }
+}

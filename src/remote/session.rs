@@ -169,19 +169,24 @@ impl Session {
     }
 
     /// What the rules for credentials need to know when `user` is the one with whose rights tables are used.
-    pub(super) fn inputs(&self, user: Oid) -> connect::Inputs<'_> {
+    pub(super) fn inputs<'a>(
+        &'a self,
+        user: Oid,
+        application_name: &'a [u8],
+    ) -> connect::Inputs<'a> {
         connect::Inputs {
             server: &self.name,
             options: &self.options,
             mapping: &self.mapping_options,
             superuser: backend::is_superuser(user),
+            application_name,
         }
     }
 
     /// May `user` use the session? The mapping of PUBLIC serves users with different rights.
     pub(super) fn check_user(&self, user: Oid) -> Result<()> {
         match &self.state.borrow().link {
-            Some(link) => connect::check_reuse(&self.inputs(user), link),
+            Some(link) => connect::check_reuse(&self.inputs(user, b""), link),
             None => {
                 self.user.set(user);
                 Ok(())
@@ -405,7 +410,8 @@ impl Session {
             }
             state.queue = Queue::default();
         }
-        let link = connect::connect(&self.inputs(self.user.get()))?;
+        let application_name = guc::application_name();
+        let link = connect::connect(&self.inputs(self.user.get(), &application_name))?;
         self.state.borrow_mut().link = Some(link);
         Ok(false)
     }
