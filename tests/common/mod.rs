@@ -16,22 +16,26 @@
 #![allow(dead_code, unused_imports)]
 
 mod cluster;
+mod forward;
 mod install;
 mod log;
 mod pooler;
+mod process;
 mod proxy;
+mod setup;
 mod shards;
 mod simple;
 mod wire;
 
-pub use cluster::{Cluster, Setup};
+pub use cluster::Cluster;
 pub use install::{
-    bin_dir, has_extension, long, major, need_extension, process_signal, shard_bin_dir,
-    shard_majors, skip,
+    bin_dir, has_extension, long, major, need_extension, shard_bin_dir, shard_majors, skip,
 };
 pub use log::suspicious;
 pub use pooler::PgBouncer;
+pub use process::process_signal;
 pub use proxy::{Commit, Event, How, Proxy, Traffic};
+pub use setup::Setup;
 pub use shards::{create_server, Shards};
 pub use simple::{Fields, Reply, Simple, Statement};
 pub use wire::Side;

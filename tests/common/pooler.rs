@@ -1,7 +1,7 @@
 //! PgBouncer in front of a server.
 
-use super::cluster::{free_port, spawn, temp_dir, Cluster};
-use super::install::{command, give_to_account};
+use super::cluster::Cluster;
+use super::process::{command, free_port, give_to_account, spawn, temp_dir};
 use super::simple::Simple;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};

@@ -1,6 +1,7 @@
 //! Several servers at once, and the SQL that tells a coordinator of them.
 
-use super::cluster::{Cluster, Setup};
+use super::cluster::Cluster;
+use super::setup::Setup;
 
 /// Servers named `shard1`, `shard2`, … on the coordinator.
 pub struct Shards(Vec<Cluster>);
