@@ -8,12 +8,11 @@ use std::ffi::c_int;
 
 pub use libpq_sys::{
     PGconn, PGresult, PQbackendPID, PQclear, PQcmdStatus, PQconndefaults, PQconnectStartParams,
-    PQconnectionUsedPassword, PQconninfo, PQconninfoFree, PQconninfoOption, PQconsumeInput,
-    PQenterPipelineMode, PQerrorMessage, PQexitPipelineMode, PQfinish, PQflush, PQgetResult,
-    PQgetisnull, PQgetlength, PQgetvalue, PQisBusy, PQnfields, PQntuples, PQparameterStatus,
-    PQpipelineSync, PQresultErrorField, PQresultErrorMessage, PQsendFlushRequest, PQsendQuery,
-    PQsendQueryParams, PQserverVersion, PQsetNoticeReceiver, PQsetnonblocking, PQsocket,
-    PQsslInUse,
+    PQconnectionUsedPassword, PQconninfo, PQconninfoFree, PQconsumeInput, PQenterPipelineMode,
+    PQerrorMessage, PQexitPipelineMode, PQfinish, PQflush, PQgetResult, PQgetisnull, PQgetlength,
+    PQgetvalue, PQisBusy, PQnfields, PQntuples, PQparameterStatus, PQpipelineSync,
+    PQresultErrorField, PQresultErrorMessage, PQsendFlushRequest, PQsendQuery, PQsendQueryParams,
+    PQserverVersion, PQsetNoticeReceiver, PQsetnonblocking, PQsocket, PQsslInUse,
 };
 
 extern "C" {
@@ -31,7 +30,7 @@ extern "C" {
 }
 
 #[cfg(not(any(feature = "pg17", feature = "pg18")))]
-pub use libpq_sys::{PGcancel, PQcancel, PQfreeCancel, PQgetCancel};
+pub use libpq_sys::{PQcancel, PQfreeCancel, PQgetCancel};
 
 #[cfg(any(feature = "pg17", feature = "pg18"))]
 pub use cancel::*;

@@ -4,6 +4,8 @@
 pub mod cache;
 pub mod connect;
 pub mod cursor;
+#[cfg(feature = "pg_test")]
+mod loopback;
 pub mod notice;
 pub mod pending;
 mod queue;

@@ -1,8 +1,6 @@
 //! Making a connection to a shard, up to the moment when the first statement can be sent.
 
 mod keywords;
-#[cfg(feature = "pg_test")]
-mod loopback;
 mod policy;
 mod setup;
 

@@ -1,7 +1,7 @@
 //! What a new session is checked for, and told, before its first use.
 
 use super::{failed, Inputs};
-use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::error::{FdwError, Result};
 use crate::model::socket::Interest;
 use crate::model::sql::Sql;
 use crate::pg::version::WaitEvent;
