@@ -1,13 +1,17 @@
 //! What PostgreSQL sees: the wrapper's SQL objects and callbacks, each a thin shell around the rooms below.
 
+mod handler;
 mod load;
+mod plan;
+mod rescan;
+mod scan;
 mod validator;
 
 // The wrapper comes after the functions it names.
 pgrx::extension_sql!(
     r#"
-CREATE FOREIGN DATA WRAPPER shard_fdw VALIDATOR shard_fdw_validator;
+CREATE FOREIGN DATA WRAPPER shard_fdw HANDLER shard_fdw_handler VALIDATOR shard_fdw_validator;
 "#,
     name = "wrapper",
-    requires = ["validator"]
+    requires = ["handler", "validator"]
 );

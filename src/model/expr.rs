@@ -173,4 +173,42 @@ impl Expr {
             _ => self,
         }
     }
+
+    /// Does `test` hold for the expression or any part of it?
+    pub fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
+        let some = |exprs: &[Expr]| exprs.iter().any(|expr| expr.any(test));
+        let given = |bounds: &[Option<Expr>]| bounds.iter().flatten().any(|expr| expr.any(test));
+        test(self)
+            || match &self.kind {
+                Kind::Column(_)
+                | Kind::Literal(_)
+                | Kind::ObjectLiteral { .. }
+                | Kind::Param { .. }
+                | Kind::CaseTest => false,
+                Kind::Call { args, .. }
+                | Kind::Operator { args, .. }
+                | Kind::Distinct { args, .. }
+                | Kind::ArrayOperator { args, .. }
+                | Kind::Bool { args, .. }
+                | Kind::Array(args) => some(args),
+                Kind::NullTest { arg, .. }
+                | Kind::BooleanTest { arg, .. }
+                | Kind::Relabel { arg, .. } => arg.any(test),
+                Kind::Case {
+                    arg,
+                    whens,
+                    default,
+                } => {
+                    arg.iter().chain(default).any(|expr| expr.any(test))
+                        || whens
+                            .iter()
+                            .any(|(condition, value)| condition.any(test) || value.any(test))
+                }
+                Kind::Subscript {
+                    container,
+                    upper,
+                    lower,
+                } => container.any(test) || given(upper) || given(lower),
+            }
+    }
 }

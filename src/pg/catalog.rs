@@ -201,6 +201,15 @@ pub unsafe fn describe(raw: pg_sys::Relation) -> Result<Relation> {
     }
 }
 
+/// Name of an open relation.
+///
+/// # Safety
+/// `raw` is a valid relcache entry.
+pub unsafe fn name_of(raw: pg_sys::Relation) -> Vec<u8> {
+    // SAFETY: by the contract.
+    unsafe { bytes((*(*raw).rd_rel).relname.data.as_ptr()) }
+}
+
 /// All leaves below `relid` (itself, if it is not partitioned), in the order of core's catalogs.
 pub fn leaves(relid: Oid) -> Result<Vec<Oid>> {
     // SAFETY: find_all_inheritors returns a palloc'd list of OIDs; nothing is locked, only names are looked at.

@@ -125,6 +125,14 @@ impl Items {
         }
     }
 
+    /// Numbers of columns.
+    pub fn columns(&mut self) -> Result<Vec<i16>> {
+        self.ints()?
+            .into_iter()
+            .map(|attnum| i16::try_from(attnum).map_err(|_| malformed()))
+            .collect()
+    }
+
     /// The list must be at its end.
     pub fn finish(mut self) -> Result<()> {
         match self.0.next() {

@@ -163,3 +163,65 @@ pub fn has_delegated_credentials() -> bool {
 pub fn has_delegated_credentials() -> bool {
     false
 }
+
+/// A plain path over all of `baserel`, in no order.
+///
+/// # Safety
+/// Both are valid; to be called by GetForeignPaths.
+pub unsafe fn create_foreignscan_path(
+    root: *mut pg_sys::PlannerInfo,
+    baserel: *mut pg_sys::RelOptInfo,
+    rows: f64,
+    startup_cost: f64,
+    total_cost: f64,
+) -> *mut pg_sys::ForeignPath {
+    use std::ptr::null_mut;
+    // SAFETY: by the contract; a null target stands for the relation's own, null lists are empty.
+    unsafe {
+        pg_sys::create_foreignscan_path(
+            root,
+            baserel,
+            null_mut(),
+            rows,
+            #[cfg(feature = "pg18")]
+            0,
+            startup_cost,
+            total_cost,
+            null_mut(),
+            (*baserel).lateral_relids,
+            null_mut(),
+            #[cfg(any(feature = "pg17", feature = "pg18"))]
+            null_mut(),
+            null_mut(),
+        )
+    }
+}
+
+/// The user whose rights a scan of a base relation uses; invalid for the current user. Views say so in the range
+/// table up to 15, in the plan node from 16 on.
+///
+/// # Safety
+/// Both are valid, and the plan belongs to the state.
+#[cfg(feature = "pg15")]
+pub unsafe fn check_as_user(plan: *mut pg_sys::ForeignScan, estate: *mut pg_sys::EState) -> Oid {
+    // SAFETY: by the contract.
+    unsafe {
+        let entry = pg_sys::list_nth(
+            (*estate).es_range_table,
+            (*plan).scan.scanrelid as c_int - 1,
+        )
+        .cast::<pg_sys::RangeTblEntry>();
+        (*entry).checkAsUser
+    }
+}
+
+/// The user whose rights a scan of a base relation uses; invalid for the current user. Views say so in the range
+/// table up to 15, in the plan node from 16 on.
+///
+/// # Safety
+/// Both are valid, and the plan belongs to the state.
+#[cfg(not(feature = "pg15"))]
+pub unsafe fn check_as_user(plan: *mut pg_sys::ForeignScan, _estate: *mut pg_sys::EState) -> Oid {
+    // SAFETY: by the contract.
+    unsafe { (*plan).checkAsUser }
+}

@@ -106,6 +106,13 @@ impl PgResult {
         (!value.is_null()).then(|| unsafe { std::slice::from_raw_parts(value.cast(), length) })
     }
 
+    /// A value in text form, None for NULL and for a place outside the result.
+    pub fn text(&self, row: usize, column: usize) -> Option<&CStr> {
+        let value = self.value(row, column)?;
+        // SAFETY: libpq puts a NUL after each value; a text value has none inside, and if it had, it would end there.
+        Some(unsafe { CStr::from_ptr(value.as_ptr().cast()) })
+    }
+
     /// The command tag (`INSERT 0 5`); empty for an answer without one.
     pub fn command_tag(&self) -> &[u8] {
         // SAFETY: the result is valid; the tag is part of it.

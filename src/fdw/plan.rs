@@ -1,0 +1,354 @@
+//! Planning of foreign scans: GetForeignRelSize, GetForeignPaths, GetForeignPlan, AddForeignUpdateTargets.
+
+use crate::model::error::{FdwError, Result};
+use crate::model::expr::{Expr, CTID};
+use crate::model::statement::{LockStrength, LockWait};
+use crate::pg::catalog::nodes;
+use crate::pg::expr::Converter;
+use crate::pg::list;
+use crate::pg::raise::guarded;
+use crate::pg::target::Target;
+use crate::pg::version;
+use crate::read::plan::{LocalCost, Policy, ScanPlan};
+use pgrx::pg_sys;
+use pgrx::pg_sys::{Node, Oid};
+use pgrx::PgMemoryContexts;
+use std::ptr;
+
+/// Size assumed for a table that was never analyzed, in pages, as for an empty local table.
+const ASSUMED_PAGES: u32 = 10;
+
+/// What GetForeignRelSize finds out and the later steps use. Lives in `RelOptInfo.fdw_private`.
+struct Base {
+    target: Target,
+    policy: Policy,
+    /// Share of the rows that pass the conditions that stay here.
+    local_selectivity: f64,
+}
+
+/// # Safety
+/// `baserel` was seen by [`get_foreign_rel_size`].
+unsafe fn base<'a>(baserel: *mut pg_sys::RelOptInfo) -> Result<&'a Base> {
+    // SAFETY: by the contract; the value lives as long as the planner's memory context.
+    unsafe { (*baserel).fdw_private.cast::<Base>().as_ref() }
+        .ok_or_else(|| FdwError::internal("a foreign table is planned without its size"))
+}
+
+/// # Safety
+/// To be called by the planner.
+pub unsafe extern "C-unwind" fn get_foreign_rel_size(
+    root: *mut pg_sys::PlannerInfo,
+    baserel: *mut pg_sys::RelOptInfo,
+    relid: Oid,
+) {
+    // SAFETY: this frame holds no destructors; the planner's structs are valid throughout the call.
+    unsafe {
+        guarded(|| {
+            let target = Target::of(relid)?;
+            let policy = Policy::new(&target.server, writes_foreign_tables(root))?;
+            let (_, local) = classify(&policy, baserel, (*baserel).baserestrictinfo);
+            let local_selectivity = pg_sys::clauselist_selectivity(
+                root,
+                list_of(&local),
+                (*baserel).relid as i32,
+                pg_sys::JoinType::JOIN_INNER,
+                ptr::null_mut(),
+            );
+            if (*baserel).tuples < 0.0 {
+                let tuple = f64::from((*(*baserel).reltarget).width)
+                    + std::mem::size_of::<pg_sys::HeapTupleHeaderData>().next_multiple_of(8) as f64;
+                (*baserel).pages = ASSUMED_PAGES;
+                (*baserel).tuples = f64::from(ASSUMED_PAGES * pg_sys::BLCKSZ) / tuple;
+            }
+            pg_sys::set_baserel_size_estimates(root, baserel);
+            let base = Base {
+                target,
+                policy,
+                local_selectivity,
+            };
+            (*baserel).fdw_private = PgMemoryContexts::CurrentMemoryContext
+                .leak_and_drop_on_delete(base)
+                .cast();
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// To be called by the planner, after [`get_foreign_rel_size`].
+pub unsafe extern "C-unwind" fn get_foreign_paths(
+    root: *mut pg_sys::PlannerInfo,
+    baserel: *mut pg_sys::RelOptInfo,
+    _relid: Oid,
+) {
+    // SAFETY: as above.
+    unsafe {
+        guarded(|| {
+            let base = base(baserel)?;
+            let rel = &*baserel;
+            let retrieved = pg_sys::clamp_row_est(rel.rows / base.local_selectivity.max(1e-10));
+            let per_tuple = pg_sys::cpu_tuple_cost + rel.baserestrictcost.per_tuple;
+            let local = LocalCost {
+                startup: rel.baserestrictcost.startup,
+                run: pg_sys::seq_page_cost * f64::from(rel.pages) + per_tuple * rel.tuples,
+                cpu_tuple_cost: pg_sys::cpu_tuple_cost,
+            };
+            let (startup, total) = base.policy.cost(local, retrieved.min(rel.tuples));
+            let path = version::create_foreignscan_path(root, baserel, rel.rows, startup, total);
+            pg_sys::add_path(baserel, path.cast());
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// To be called by the planner, after [`get_foreign_rel_size`].
+pub unsafe extern "C-unwind" fn get_foreign_plan(
+    root: *mut pg_sys::PlannerInfo,
+    baserel: *mut pg_sys::RelOptInfo,
+    _relid: Oid,
+    _best_path: *mut pg_sys::ForeignPath,
+    tlist: *mut pg_sys::List,
+    scan_clauses: *mut pg_sys::List,
+    outer_plan: *mut pg_sys::Plan,
+) -> *mut pg_sys::ForeignScan {
+    // SAFETY: as above.
+    unsafe {
+        guarded(|| {
+            let base = base(baserel)?;
+            let (remote, local) = classify(&base.policy, baserel, scan_clauses);
+            let mut converter = Converter::new((*baserel).relid, base.policy.has_extensions());
+            let mut conditions = Vec::with_capacity(remote.len());
+            for &clause in &remote {
+                conditions.push(
+                    converter
+                        .convert(clause_of(clause))
+                        .ok_or_else(|| FdwError::internal("a condition cannot be sent any more"))?,
+                );
+            }
+            let local_exprs = clauses_of(&local);
+            let columns = needed_columns(baserel, &base.target, local_exprs);
+            let (plan, params) = ScanPlan::new(
+                &base.target.remote,
+                columns,
+                &conditions,
+                row_lock(root, (*baserel).relid),
+                base.target.options.fetch_size,
+                base.policy.writes,
+            );
+            let mut exprs = ptr::null_mut();
+            for index in params {
+                let param = converter
+                    .param(index)
+                    .ok_or_else(|| FdwError::internal("a parameter is unknown"))?;
+                exprs = pg_sys::lappend(exprs, param.cast());
+            }
+            Ok(pg_sys::make_foreignscan(
+                tlist,
+                local_exprs,
+                (*baserel).relid,
+                exprs,
+                list::encode(&plan.to_items())?,
+                ptr::null_mut(),
+                clauses_of(&remote),
+                outer_plan,
+            ))
+        })
+    }
+}
+
+/// # Safety
+/// To be called by the planner for a foreign target of UPDATE or DELETE.
+pub unsafe extern "C-unwind" fn add_foreign_update_targets(
+    root: *mut pg_sys::PlannerInfo,
+    rtindex: pg_sys::Index,
+    _target_rte: *mut pg_sys::RangeTblEntry,
+    _target_relation: pg_sys::Relation,
+) {
+    // SAFETY: this frame holds no destructors; makeVar makes a valid node.
+    unsafe {
+        guarded(|| {
+            let var = pg_sys::makeVar(rtindex as i32, CTID, pg_sys::TIDOID, -1, Oid::INVALID, 0);
+            pg_sys::add_row_identity_var(root, var, rtindex, c"ctid".as_ptr());
+            Ok(())
+        })
+    }
+}
+
+type Clause = *mut pg_sys::RestrictInfo;
+
+/// The conditions that the shard gets, and those that stay. Pseudoconstant ones are left to core.
+///
+/// A condition below a security barrier is sent only if it cannot leak: the shard does not know the barrier.
+///
+/// # Safety
+/// `clauses` is a list of RestrictInfo of `baserel`.
+unsafe fn classify(
+    policy: &Policy,
+    baserel: *mut pg_sys::RelOptInfo,
+    clauses: *mut pg_sys::List,
+) -> (Vec<Clause>, Vec<Clause>) {
+    // SAFETY: by the contract.
+    unsafe {
+        let mut converter = Converter::new((*baserel).relid, policy.has_extensions());
+        nodes(clauses)
+            .into_iter()
+            .map(|node| node.cast::<pg_sys::RestrictInfo>())
+            .filter(|&clause| !(*clause).pseudoconstant)
+            .partition(|&clause| {
+                let is_safe = (*clause).leakproof
+                    || (*clause).security_level <= (*baserel).baserestrict_min_security;
+                is_safe
+                    && converter
+                        .convert(clause_of(clause))
+                        .is_some_and(|condition: Expr| policy.allows(&condition))
+            })
+    }
+}
+
+/// # Safety
+/// `clause` is valid.
+unsafe fn clause_of(clause: Clause) -> *mut Node {
+    // SAFETY: by the contract.
+    unsafe { (*clause).clause.cast() }
+}
+
+/// # Safety
+/// The pointers are valid nodes.
+unsafe fn list_of(clauses: &[Clause]) -> *mut pg_sys::List {
+    clauses.iter().fold(ptr::null_mut(), |list, &clause| {
+        // SAFETY: by the contract.
+        unsafe { pg_sys::lappend(list, clause.cast()) }
+    })
+}
+
+/// # Safety
+/// The pointers are valid.
+unsafe fn clauses_of(clauses: &[Clause]) -> *mut pg_sys::List {
+    clauses.iter().fold(ptr::null_mut(), |list, &clause| {
+        // SAFETY: by the contract.
+        unsafe { pg_sys::lappend(list, clause_of(clause).cast()) }
+    })
+}
+
+/// Numbers of the columns that the plan above and the conditions that stay here need.
+///
+/// # Safety
+/// `baserel` is valid, `local_exprs` a list of its conditions.
+unsafe fn needed_columns(
+    baserel: *mut pg_sys::RelOptInfo,
+    target: &Target,
+    local_exprs: *mut pg_sys::List,
+) -> Vec<i16> {
+    // SAFETY: by the contract.
+    unsafe {
+        let mut used = ptr::null_mut();
+        for exprs in [(*(*baserel).reltarget).exprs, local_exprs] {
+            pg_sys::pull_varattnos(exprs.cast(), (*baserel).relid, &mut used);
+        }
+        columns_of(used, target)
+    }
+}
+
+/// The columns in a set of attribute numbers as pull_varattnos makes it: live ones in order, then the ctid.
+///
+/// # Safety
+/// `used` is null or a valid set.
+pub unsafe fn columns_of(used: *mut pg_sys::Bitmapset, target: &Target) -> Vec<i16> {
+    // SAFETY: by the contract.
+    let is_used = |attnum: i16| unsafe {
+        pg_sys::bms_is_member(
+            i32::from(attnum) - pg_sys::FirstLowInvalidHeapAttributeNumber,
+            used,
+        )
+    };
+    let whole_row = is_used(0);
+    let mut columns: Vec<i16> = target
+        .relation
+        .columns
+        .iter()
+        .map(|column| column.attnum)
+        .filter(|&attnum| whole_row || is_used(attnum))
+        .collect();
+    if is_used(CTID) {
+        columns.push(CTID);
+    }
+    columns
+}
+
+/// The lock that the shard must take on the rows: targets of UPDATE and DELETE must not change before they are
+/// written, and a locking clause can be obeyed nowhere else.
+///
+/// # Safety
+/// `root` is valid.
+unsafe fn row_lock(root: *mut pg_sys::PlannerInfo, relid: u32) -> Option<(LockStrength, LockWait)> {
+    // SAFETY: by the contract; rowMarks is a list of PlanRowMark.
+    unsafe {
+        let command = (*(*root).parse).commandType;
+        if matches!(
+            command,
+            pg_sys::CmdType::CMD_UPDATE | pg_sys::CmdType::CMD_DELETE
+        ) && pg_sys::bms_is_member(relid as i32, (*root).all_result_relids)
+        {
+            return Some((LockStrength::Update, LockWait::Block));
+        }
+        let mark = nodes((*root).rowMarks)
+            .into_iter()
+            .map(|node| &*node.cast::<pg_sys::PlanRowMark>())
+            .find(|mark| mark.rti == relid)?;
+        let strength = match mark.strength {
+            pg_sys::LockClauseStrength::LCS_FORKEYSHARE
+            | pg_sys::LockClauseStrength::LCS_FORSHARE => LockStrength::Share,
+            pg_sys::LockClauseStrength::LCS_FORNOKEYUPDATE
+            | pg_sys::LockClauseStrength::LCS_FORUPDATE => LockStrength::Update,
+            _ => return None,
+        };
+        let wait = match mark.waitPolicy {
+            pg_sys::LockWaitPolicy::LockWaitSkip => LockWait::Skip,
+            pg_sys::LockWaitPolicy::LockWaitError => LockWait::Error,
+            _ => LockWait::Block,
+        };
+        Some((strength, wait))
+    }
+}
+
+/// May the statement, at its top or in a CTE, write to foreign tables? Partitioned tables and inheritance parents
+/// count, whatever they hold.
+///
+/// # Safety
+/// `root` is valid.
+unsafe fn writes_foreign_tables(root: *mut pg_sys::PlannerInfo) -> bool {
+    // SAFETY: by the contract; data-modifying CTEs stand at the top level only.
+    unsafe {
+        let mut top = root;
+        while !(*top).parent_root.is_null() {
+            top = (*top).parent_root;
+        }
+        let query = (*top).parse;
+        has_foreign_target(query)
+            || ((*query).hasModifyingCTE
+                && nodes((*query).cteList).into_iter().any(|node| {
+                    let cte = node.cast::<pg_sys::CommonTableExpr>();
+                    let query = (*cte).ctequery;
+                    (*query).type_ == pg_sys::NodeTag::T_Query && has_foreign_target(query.cast())
+                }))
+    }
+}
+
+/// # Safety
+/// `query` is valid.
+unsafe fn has_foreign_target(query: *mut pg_sys::Query) -> bool {
+    // SAFETY: by the contract; resultRelation counts the range table from 1.
+    unsafe {
+        if (*query).resultRelation == 0 {
+            return false;
+        }
+        let target = pg_sys::list_nth((*query).rtable, (*query).resultRelation - 1)
+            .cast::<pg_sys::RangeTblEntry>();
+        match (*target).relkind as u8 {
+            pg_sys::RELKIND_FOREIGN_TABLE | pg_sys::RELKIND_PARTITIONED_TABLE => true,
+            pg_sys::RELKIND_RELATION => (*target).inh,
+            _ => false,
+        }
+    }
+}

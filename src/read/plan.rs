@@ -1,0 +1,215 @@
+//! What planning a scan decides, and how it travels to the executor.
+
+use crate::model::error::{FdwError, Result};
+use crate::model::expr::{Expr, Kind, Source};
+use crate::model::option::ServerOptions;
+use crate::model::sql::Sql;
+use crate::model::statement::{self, LockStrength, LockWait};
+use crate::model::table::RemoteTable;
+use crate::pg::list::{Item, Items};
+use crate::pg::{catalog, extension};
+use crate::pq::conninfo;
+use crate::read::deparse::Printer;
+use crate::read::ship::Shipping;
+
+/// Which conditions the shards of a server may get, and what reading from them costs.
+pub struct Policy {
+    shipping: Shipping,
+    startup_cost: f64,
+    tuple_cost: f64,
+    /// The statement also writes to foreign tables. Then a scan's text must not depend on the running plan, because
+    /// a rescan has to show the rows that were there when the statement began.
+    pub writes: bool,
+}
+
+impl Policy {
+    pub fn new(server: &catalog::Server, writes: bool) -> Result<Policy> {
+        let libpq = conninfo::options().map_err(|error| {
+            FdwError::internal(String::from_utf8_lossy(&error.message).into_owned())
+        })?;
+        let options = ServerOptions::new(&server.options, libpq)?;
+        let mut extensions = Vec::new();
+        for name in &options.extensions {
+            extensions.extend(extension::oid(name)?.map(|oid| oid.to_u32()));
+        }
+        Ok(Policy {
+            shipping: Shipping { extensions },
+            startup_cost: options.fdw_startup_cost,
+            tuple_cost: options.fdw_tuple_cost,
+            writes,
+        })
+    }
+
+    /// Does membership in an extension matter?
+    pub fn has_extensions(&self) -> bool {
+        !self.shipping.extensions.is_empty()
+    }
+
+    /// May the condition be sent?
+    pub fn allows(&self, condition: &Expr) -> bool {
+        let depends_on_plan = |expr: &Expr| {
+            matches!(
+                expr.kind,
+                Kind::Param {
+                    source: Source::Exec | Source::Outer,
+                    ..
+                }
+            )
+        };
+        self.shipping.allows(condition) && !(self.writes && condition.any(&depends_on_plan))
+    }
+
+    /// Startup and total cost of reading `retrieved` of a table's rows, by postgres_fdw's rule for scans without a
+    /// remote estimate. `local` is what the same scan of a local table would cost.
+    pub fn cost(&self, local: LocalCost, retrieved: f64) -> (f64, f64) {
+        let startup = local.startup + self.startup_cost;
+        let total =
+            startup + local.run + self.tuple_cost * retrieved + local.cpu_tuple_cost * retrieved;
+        (startup, total)
+    }
+}
+
+/// Costs of a scan as if the table were here.
+#[derive(Debug, Clone, Copy)]
+pub struct LocalCost {
+    pub startup: f64,
+    pub run: f64,
+    pub cpu_tuple_cost: f64,
+}
+
+/// A foreign scan as the plan holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanPlan {
+    pub sql: Sql,
+    /// Numbers of the columns of the rows that arrive.
+    pub columns: Vec<i16>,
+    /// Rows a fetch.
+    pub fetch_size: u32,
+    /// The parameters depend on the running plan: they are known at the first fetch, and change between rescans.
+    pub deferred: bool,
+    /// A rescan must show the rows of the first pass.
+    pub replay: bool,
+}
+
+impl ScanPlan {
+    /// The plan and, by their numbers in the conversion, its parameters.
+    pub fn new(
+        table: &RemoteTable,
+        columns: Vec<i16>,
+        conditions: &[Expr],
+        lock: Option<(LockStrength, LockWait)>,
+        fetch_size: u32,
+        replay: bool,
+    ) -> (ScanPlan, Vec<usize>) {
+        let mut printer = Printer::new(table);
+        let texts: Vec<Sql> = conditions
+            .iter()
+            .map(|condition| printer.condition(condition))
+            .collect();
+        let deferred = conditions.iter().any(|condition| {
+            condition.any(
+                &|expr| matches!(expr.kind, Kind::Param { source, .. } if source != Source::Extern),
+            )
+        });
+        let plan = ScanPlan {
+            sql: statement::select(table, &columns, &texts, lock),
+            columns,
+            fetch_size,
+            deferred,
+            replay,
+        };
+        (plan, printer.into_params())
+    }
+
+    pub fn to_items(&self) -> Vec<Item> {
+        vec![
+            Item::Text(self.sql.as_bytes().to_vec()),
+            Item::Ints(self.columns.iter().copied().map(i32::from).collect()),
+            Item::Int(self.fetch_size as i32),
+            Item::Int(i32::from(self.deferred)),
+            Item::Int(i32::from(self.replay)),
+        ]
+    }
+
+    pub fn from_items(items: Vec<Item>) -> Result<ScanPlan> {
+        let mut items = Items::new(items);
+        let plan = ScanPlan {
+            sql: items.text()?.into(),
+            columns: items.columns()?,
+            fetch_size: items.int()? as u32,
+            deferred: items.int()? != 0,
+            replay: items.int()? != 0,
+        };
+        items.finish()?;
+        Ok(plan)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::table::{RemoteColumn, CTID};
+    use crate::read::sample::*;
+
+    fn table() -> RemoteTable {
+        RemoteTable {
+            schema: b"s".to_vec(),
+            name: b"t".to_vec(),
+            columns: vec![RemoteColumn {
+                attnum: 1,
+                name: b"a".to_vec(),
+                generated: false,
+            }],
+        }
+    }
+
+    fn policy(writes: bool) -> Policy {
+        Policy {
+            shipping: Shipping::default(),
+            startup_cost: 100.0,
+            tuple_cost: 0.2,
+            writes,
+        }
+    }
+
+    #[test]
+    fn a_plan_survives_its_list() {
+        let condition = operator("=", column(1, INT4), param(3, INT4));
+        let (plan, params) = ScanPlan::new(&table(), vec![1, CTID], &[condition], None, 50, true);
+        assert_eq!(params, vec![3]);
+        assert!(!plan.deferred);
+        assert_eq!(
+            plan.sql.to_string(),
+            r#"SELECT "a", ctid FROM "s"."t" WHERE (("a" = $1::integer))"#
+        );
+        assert_eq!(ScanPlan::from_items(plan.to_items()).unwrap(), plan);
+        let mut short = plan.to_items();
+        short.pop();
+        assert!(ScanPlan::from_items(short).is_err());
+    }
+
+    #[test]
+    fn values_of_the_running_plan_are_not_sent_beside_writes() {
+        let mut value = param(0, INT4);
+        value.kind = Kind::Param {
+            index: 0,
+            source: Source::Exec,
+        };
+        let condition = operator("=", column(1, INT4), value);
+        assert!(policy(false).allows(&condition));
+        assert!(!policy(true).allows(&condition));
+        assert!(policy(true).allows(&operator("=", column(1, INT4), param(0, INT4))));
+        let (plan, _) = ScanPlan::new(&table(), vec![], &[condition], None, 1, false);
+        assert!(plan.deferred);
+    }
+
+    #[test]
+    fn costs_follow_the_options() {
+        let local = LocalCost {
+            startup: 1.0,
+            run: 10.0,
+            cpu_tuple_cost: 0.01,
+        };
+        assert_eq!(policy(false).cost(local, 100.0), (101.0, 132.0));
+    }
+}

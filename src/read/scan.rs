@@ -1,0 +1,227 @@
+//! A running foreign scan: rows of its remote cursor, batch by batch.
+
+use crate::model::error::Result;
+use crate::pg::memory::MemoryContext;
+use crate::pg::param::Params;
+use crate::pg::store::Store;
+use crate::pg::tuple::{Decoder, TextRows, Tuple};
+use crate::pq::PgResult;
+use crate::read::plan::ScanPlan;
+use crate::remote::cache;
+use crate::remote::cursor::Cursor;
+use crate::remote::statement::Param;
+use pgrx::pg_sys::Oid;
+use std::ffi::CStr;
+
+impl TextRows for PgResult {
+    fn row_count(&self) -> usize {
+        self.ntuples()
+    }
+
+    fn column_count(&self) -> usize {
+        self.nfields()
+    }
+
+    fn text(&self, row: usize, column: usize) -> Option<&CStr> {
+        PgResult::text(self, row, column)
+    }
+}
+
+/// Whose data a scan reads, and as of when.
+#[derive(Debug, Clone)]
+pub struct Access {
+    pub server: Oid,
+    /// Its user mapping is used.
+    pub user: Oid,
+    /// Name of the foreign table.
+    pub table: Vec<u8>,
+    /// `curcid` of the scan's snapshot.
+    pub command_id: u32,
+}
+
+/// State of one scan node.
+///
+/// On success [`Scan::end`] closes the remote cursor; after an error dropping the value sends nothing, and memory and
+/// files go with the memory context and resource owner of the query.
+pub struct Scan {
+    plan: ScanPlan,
+    access: Access,
+    params: Params,
+    decoder: Decoder,
+    cursor: Option<Cursor>,
+    /// The rows of the last fetch, in `batch_context`.
+    batch: Vec<Tuple>,
+    batch_context: MemoryContext,
+    /// Index in `batch` of the next row.
+    next: usize,
+    /// Fetches since the scan began or began anew.
+    fetches: u64,
+    at_end: bool,
+    /// The next fetch has to open the cursor anew.
+    stale: bool,
+    /// Rows of earlier batches, if a rescan is expected.
+    store: Option<Store>,
+    /// The last batch is in the store as well.
+    stored: bool,
+    /// Rows come from the store.
+    replaying: bool,
+}
+
+impl Scan {
+    /// `store`: where rows are kept if the scan may be repeated and must then show the same ones.
+    pub fn new(
+        plan: ScanPlan,
+        access: Access,
+        params: Params,
+        decoder: Decoder,
+        batch_context: MemoryContext,
+        store: Option<Store>,
+    ) -> Scan {
+        Scan {
+            plan,
+            access,
+            params,
+            decoder,
+            cursor: None,
+            batch: Vec::new(),
+            batch_context,
+            next: 0,
+            fetches: 0,
+            at_end: false,
+            stale: false,
+            store,
+            stored: false,
+            replaying: false,
+        }
+    }
+
+    /// Makes the scan known to its session, so that later writes do not overtake it.
+    pub fn register(&mut self) -> Result<()> {
+        self.cursor().map(|_| ())
+    }
+
+    fn cursor(&mut self) -> Result<&Cursor> {
+        let cursor = match self.cursor.take() {
+            Some(cursor) => cursor,
+            None => {
+                let session = cache::session(self.access.server, self.access.user)?;
+                let params = match self.plan.deferred {
+                    true => None,
+                    false => Some(self.values()?),
+                };
+                Cursor::register(
+                    session,
+                    &self.access.table,
+                    self.plan.sql.clone(),
+                    params,
+                    self.access.command_id,
+                )
+            }
+        };
+        Ok(self.cursor.insert(cursor))
+    }
+
+    fn values(&self) -> Result<Vec<Param>> {
+        let values = self.params.evaluate()?;
+        Ok(values.into_iter().map(Param::text).collect())
+    }
+
+    /// The next row, None at the end. It is valid until the next call.
+    pub fn next(&mut self) -> Result<Option<Tuple>> {
+        if self.replaying {
+            if let Some(store) = &mut self.store {
+                if let Some(tuple) = store.next()? {
+                    return Ok(Some(tuple));
+                }
+            }
+            self.replaying = false;
+        }
+        if self.next >= self.batch.len() && !self.at_end {
+            self.fetch()?;
+        }
+        let tuple = self.batch.get(self.next).copied();
+        self.next += usize::from(tuple.is_some());
+        Ok(tuple)
+    }
+
+    fn fetch(&mut self) -> Result<()> {
+        self.keep_batch();
+        let fetch_size = self.plan.fetch_size;
+        let values = match self.stale || self.plan.deferred && self.fetches == 0 {
+            true => Some(self.values()?),
+            false => None,
+        };
+        let stale = std::mem::take(&mut self.stale);
+        let cursor = self.cursor()?;
+        match values {
+            Some(values) if stale => cursor.restart(Some(values))?,
+            Some(values) => cursor.set_params(values),
+            None => {}
+        }
+        let rows = cursor.fetch(fetch_size)?;
+        self.at_end = rows.ntuples() < fetch_size as usize;
+        self.fetches += 1;
+        self.clear_batch();
+        self.batch = self.decoder.decode(&rows, self.batch_context)?;
+        Ok(())
+    }
+
+    fn clear_batch(&mut self) {
+        self.batch.clear();
+        self.batch_context.reset();
+        self.next = 0;
+        self.stored = false;
+    }
+
+    /// Puts the rows of the last fetch into the store, if there is one.
+    fn keep_batch(&mut self) {
+        if let Some(store) = &mut self.store {
+            if !self.stored {
+                self.batch.iter().for_each(|&tuple| store.put(tuple));
+                self.stored = true;
+            }
+        }
+    }
+
+    /// Begins again. `params_changed`: values of the running plan are other ones now.
+    pub fn rescan(&mut self, params_changed: bool) {
+        if self.fetches == 0 {
+            return;
+        }
+        if params_changed && self.plan.deferred {
+            self.begin_anew();
+        } else if self.fetches == 1 {
+            self.next = 0;
+        } else if self.store.is_some() {
+            self.keep_batch();
+            self.next = self.batch.len();
+            if let Some(store) = &mut self.store {
+                store.rewind();
+                self.replaying = true;
+            }
+        } else {
+            self.begin_anew();
+        }
+    }
+
+    fn begin_anew(&mut self) {
+        self.clear_batch();
+        if let Some(store) = &mut self.store {
+            store.clear();
+        }
+        self.replaying = false;
+        self.fetches = 0;
+        self.at_end = false;
+        self.stale = true;
+    }
+
+    /// Frees everything. The remote cursor is closed with the next message.
+    pub fn end(self) {
+        if let Some(cursor) = self.cursor {
+            cursor.close();
+        }
+        if let Some(store) = self.store {
+            store.end();
+        }
+    }
+}
