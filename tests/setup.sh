@@ -9,6 +9,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib/env.sh"
 . "$here/lib/log.sh"
+. "$here/lib/apt.sh"
 
 PGRX_VERSION=0.18.1
 APT_PACKAGES="postgresql-15 postgresql-server-dev-15 libclang-dev libpq-dev libssl-dev pkg-config sudo bison flex unzip
@@ -107,19 +108,8 @@ headers_17() {
     local inst=$1
     [ ! -e "$inst/include/server/postgres.h" ] || return 0
     local tmp=$SHARD_FDW_CACHE/new-h17 mirror
-    mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' 'Created-By: Packages' |
-        sed -n 's/^Debian //p' | head -n 1)
-    [ -n "$mirror" ] || die "no Debian mirror among the apt sources"
-    rm -rf "$tmp"
-    mkdir -p "$tmp"/{lists/partial,cache/archives/partial}
-    echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" >"$tmp/sources.list"
-    cat >"$tmp/apt.conf" <<CONF
-Dir::Etc::SourceList "$tmp/sources.list";
-Dir::Etc::SourceParts "/dev/null";
-Dir::State::Lists "$tmp/lists";
-Dir::Cache "$tmp/cache";
-APT::Sandbox::User "root";
-CONF
+    mirror=$(debian_mirror) || die "no Debian mirror among the apt sources"
+    private_apt "$tmp" "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main"
     quietly "$logs/h17-update.log" "apt-get update for the headers of 17" \
         env APT_CONFIG="$tmp/apt.conf" apt-get update
     (cd "$tmp" && quietly "$logs/h17.log" "download postgresql-server-dev-17" \
