@@ -1,0 +1,2 @@
+\timing on
+COPY :"parent".rows FROM :'file' (FORMAT csv);

@@ -1,0 +1,2 @@
+\timing on
+INSERT INTO :"parent".rows SELECT * FROM source;

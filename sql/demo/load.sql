@@ -1,0 +1,7 @@
+INSERT INTO events
+SELECT id, 'event ' || id, id % 1000, timestamptz '2024-01-01 00:00+00' + id * interval '1 second'
+FROM generate_series(1, 1000000) AS id;
+
+\copy events FROM 'events.csv' (FORMAT csv)
+
+SELECT tableoid::regclass AS partition, count(*) FROM events GROUP BY 1 ORDER BY 1;
