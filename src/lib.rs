@@ -10,6 +10,7 @@ mod pg;
 mod pq;
 mod read;
 mod remote;
+mod write;
 
 /// What pgrx's test harness asks of a crate.
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The SQL function `shard_fdw_handler()`: the callbacks of the wrapper.
 
-use crate::fdw::{plan, scan};
+use crate::fdw::{modify, plan, scan, truncate};
 use crate::pg::raise::guarded;
 use pgrx::pg_sys;
 use pgrx::pg_sys::Datum;
@@ -46,6 +46,14 @@ fn callbacks() -> pg_sys::FdwRoutine {
         ReScanForeignScan: Some(scan::rescan_foreign_scan),
         EndForeignScan: Some(scan::end_foreign_scan),
         ExplainForeignScan: Some(scan::explain_foreign_scan),
+        PlanForeignModify: Some(modify::plan_foreign_modify),
+        BeginForeignModify: Some(modify::begin_foreign_modify),
+        ExecForeignUpdate: Some(modify::exec_foreign_row),
+        ExecForeignDelete: Some(modify::exec_foreign_row),
+        EndForeignModify: Some(modify::end_foreign_modify),
+        ExplainForeignModify: Some(modify::explain_foreign_modify),
+        IsForeignRelUpdatable: Some(modify::is_foreign_rel_updatable),
+        ExecForeignTruncate: Some(truncate::exec_foreign_truncate),
         ..Default::default()
     }
 }

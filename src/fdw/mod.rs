@@ -2,9 +2,12 @@
 
 mod handler;
 mod load;
+mod modify;
+mod modify_row;
 mod plan;
 mod rescan;
 mod scan;
+mod truncate;
 mod validator;
 
 // The wrapper comes after the functions it names.

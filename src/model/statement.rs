@@ -97,14 +97,21 @@ pub fn insert_row(
     sql
 }
 
-/// `UPDATE table SET column = $2, … WHERE ctid = $1 [RETURNING returning]`; `columns` must not be empty.
+/// `UPDATE table SET column = $2, … WHERE ctid = $1 [RETURNING returning]`; `columns` must not be empty. Generated
+/// columns are set to DEFAULT and take no parameter.
 pub fn update_row(table: &RemoteTable, columns: &[i16], returning: Option<&[i16]>) -> Sql {
     let mut sql = Sql::from("UPDATE ");
+    let mut number = 1;
     sql.push_qualified(&table.schema, &table.name)
         .push(" SET ")
-        .push_list(", ", columns.iter().zip(2..), |sql, (&attnum, number)| {
+        .push_list(", ", columns, |sql, &attnum| {
             push_column(sql, table, attnum);
-            sql.push(&format!(" = ${number}"));
+            if table.is_generated(attnum) {
+                sql.push(" = DEFAULT");
+            } else {
+                number += 1;
+                sql.push(&format!(" = ${number}"));
+            }
         })
         .push(" WHERE ctid = $1");
     push_returning(&mut sql, table, returning);
@@ -211,6 +218,12 @@ mod tests {
         assert_eq!(
             text(update_row(&table(), &[3, 1], None)),
             r#"UPDATE "s"."t""x" SET "B c" = $2, "a" = $3 WHERE ctid = $1"#
+        );
+        let mut generated = table();
+        generated.columns[0].generated = true;
+        assert_eq!(
+            text(update_row(&generated, &[1, 3], None)),
+            r#"UPDATE "s"."t""x" SET "a" = DEFAULT, "B c" = $2 WHERE ctid = $1"#
         );
         assert_eq!(
             text(delete_row(&table(), Some(&[1]))),

@@ -27,4 +27,9 @@ impl RemoteTable {
     pub fn column(&self, attnum: i16) -> Option<&RemoteColumn> {
         self.columns.iter().find(|column| column.attnum == attnum)
     }
+
+    /// Is the column generated?
+    pub fn is_generated(&self, attnum: i16) -> bool {
+        self.column(attnum).is_some_and(|column| column.generated)
+    }
 }

@@ -225,3 +225,52 @@ pub unsafe fn check_as_user(plan: *mut pg_sys::ForeignScan, _estate: *mut pg_sys
     // SAFETY: by the contract.
     unsafe { (*plan).checkAsUser }
 }
+
+/// The user whose rights a write to a relation named in the statement uses; invalid for the current user.
+///
+/// # Safety
+/// Both are valid, and the relation has an entry in the range table.
+#[cfg(feature = "pg15")]
+pub unsafe fn result_check_as_user(
+    rinfo: *mut pg_sys::ResultRelInfo,
+    estate: *mut pg_sys::EState,
+) -> Oid {
+    // SAFETY: by the contract.
+    unsafe {
+        let index = (*rinfo).ri_RangeTableIndex as c_int - 1;
+        let entry = pg_sys::list_nth((*estate).es_range_table, index);
+        (*entry.cast::<pg_sys::RangeTblEntry>()).checkAsUser
+    }
+}
+
+/// The user whose rights a write to a relation named in the statement uses; invalid for the current user.
+///
+/// # Safety
+/// Both are valid, and the relation has an entry in the range table.
+#[cfg(not(feature = "pg15"))]
+pub unsafe fn result_check_as_user(
+    rinfo: *mut pg_sys::ResultRelInfo,
+    estate: *mut pg_sys::EState,
+) -> Oid {
+    // SAFETY: by the contract.
+    unsafe { pg_sys::ExecGetResultRelCheckAsUser(rinfo, estate) }
+}
+
+/// Columns that an UPDATE changes, generated ones that follow included, as a set of attribute numbers less
+/// `FirstLowInvalidHeapAttributeNumber`.
+///
+/// # Safety
+/// Both are valid.
+pub unsafe fn updated_columns(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+) -> *mut pg_sys::Bitmapset {
+    extern "C-unwind" {
+        fn get_rel_all_updated_cols(
+            root: *mut pg_sys::PlannerInfo,
+            rel: *mut pg_sys::RelOptInfo,
+        ) -> *mut pg_sys::Bitmapset;
+    }
+    // SAFETY: a C function behind pgrx's guard; the closure holds plain data only.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| get_rel_all_updated_cols(root, rel)) }
+}

@@ -1,0 +1,147 @@
+//! Data modification of foreign tables named in a statement: PlanForeignModify to EndForeignModify.
+
+use crate::fdw::modify_row::{self, RowModify};
+use crate::model::error::{FdwError, Result};
+use crate::pg::catalog::c_string;
+use crate::pg::raise::guarded;
+use crate::pg::target::Target;
+use pgrx::pg_sys;
+use pgrx::PgMemoryContexts;
+use std::ptr;
+
+/// What `ResultRelInfo.ri_FdwState` points to.
+struct ModifyState {
+    rows: Option<RowModify>,
+}
+
+/// # Safety
+/// `rinfo` is a foreign result relation of ours, and no other borrow of its state is alive.
+unsafe fn rows_of<'a>(rinfo: *mut pg_sys::ResultRelInfo) -> Result<&'a mut RowModify> {
+    // SAFETY: by the contract; the state lives as long as the query's memory context.
+    unsafe { (*rinfo).ri_FdwState.cast::<ModifyState>().as_mut() }
+        .and_then(|state| state.rows.as_mut())
+        .ok_or_else(|| FdwError::internal("data modification has not begun"))
+}
+
+fn is_row_by_row(operation: pg_sys::CmdType::Type) -> bool {
+    matches!(
+        operation,
+        pg_sys::CmdType::CMD_UPDATE | pg_sys::CmdType::CMD_DELETE
+    )
+}
+
+/// # Safety
+/// To be called by the planner.
+pub unsafe extern "C-unwind" fn plan_foreign_modify(
+    root: *mut pg_sys::PlannerInfo,
+    modify: *mut pg_sys::ModifyTable,
+    result_relation: pg_sys::Index,
+    subplan_index: i32,
+) -> *mut pg_sys::List {
+    // SAFETY: this frame holds no destructors; the planner's structs are valid throughout the call.
+    unsafe {
+        guarded(|| match is_row_by_row((*modify).operation) {
+            true => modify_row::plan(root, modify, result_relation, subplan_index),
+            false => Ok(ptr::null_mut()),
+        })
+    }
+}
+
+/// # Safety
+/// To be called by the executor.
+pub unsafe extern "C-unwind" fn begin_foreign_modify(
+    mtstate: *mut pg_sys::ModifyTableState,
+    rinfo: *mut pg_sys::ResultRelInfo,
+    fdw_private: *mut pg_sys::List,
+    _subplan_index: i32,
+    eflags: i32,
+) {
+    // SAFETY: as above; the state dies with es_query_cxt.
+    unsafe {
+        guarded(|| {
+            if eflags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
+                return Ok(());
+            }
+            let rows = match is_row_by_row((*mtstate).operation) {
+                true => Some(modify_row::begin(mtstate, rinfo, fdw_private)?),
+                false => None,
+            };
+            (*rinfo).ri_FdwState = PgMemoryContexts::For((*(*mtstate).ps.state).es_query_cxt)
+                .leak_and_drop_on_delete(ModifyState { rows })
+                .cast();
+            Ok(())
+        })
+    }
+}
+
+/// ExecForeignUpdate and ExecForeignDelete.
+///
+/// # Safety
+/// To be called by the executor, after [`begin_foreign_modify`].
+pub unsafe extern "C-unwind" fn exec_foreign_row(
+    _estate: *mut pg_sys::EState,
+    rinfo: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+    plan_slot: *mut pg_sys::TupleTableSlot,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: as above.
+    unsafe { guarded(|| modify_row::write(rows_of(rinfo)?, slot, plan_slot)) }
+}
+
+/// # Safety
+/// To be called by the executor.
+pub unsafe extern "C-unwind" fn end_foreign_modify(
+    _estate: *mut pg_sys::EState,
+    rinfo: *mut pg_sys::ResultRelInfo,
+) {
+    // SAFETY: as above.
+    unsafe {
+        guarded(|| {
+            if let Some(state) = (*rinfo).ri_FdwState.cast::<ModifyState>().as_mut() {
+                state.rows = None;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// To be called by EXPLAIN.
+pub unsafe extern "C-unwind" fn explain_foreign_modify(
+    mtstate: *mut pg_sys::ModifyTableState,
+    rinfo: *mut pg_sys::ResultRelInfo,
+    fdw_private: *mut pg_sys::List,
+    _subplan_index: i32,
+    es: *mut pg_sys::ExplainState,
+) {
+    // SAFETY: as above; the texts are NUL-terminated and copied.
+    unsafe {
+        guarded(|| {
+            if (*es).verbose && is_row_by_row((*mtstate).operation) {
+                let sql = modify_row::remote_sql(mtstate, rinfo, fdw_private)?;
+                let sql = c_string(sql.as_bytes())?;
+                pg_sys::ExplainPropertyText(c"Remote SQL".as_ptr(), sql.as_ptr(), es);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// # Safety
+/// To be called with an open foreign table.
+pub unsafe extern "C-unwind" fn is_foreign_rel_updatable(relation: pg_sys::Relation) -> i32 {
+    // SAFETY: this frame holds no destructors.
+    unsafe {
+        guarded(|| {
+            let is_updatable = Target::of((*relation).rd_id)?.options.updatable;
+            Ok(match is_updatable {
+                true => {
+                    1 << pg_sys::CmdType::CMD_INSERT
+                        | 1 << pg_sys::CmdType::CMD_UPDATE
+                        | 1 << pg_sys::CmdType::CMD_DELETE
+                }
+                false => 0,
+            })
+        })
+    }
+}

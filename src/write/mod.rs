@@ -1,0 +1,3 @@
+//! Writing to foreign tables.
+
+pub mod rowwise;
