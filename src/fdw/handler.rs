@@ -1,6 +1,6 @@
 //! The SQL function `shard_fdw_handler()`: the callbacks of the wrapper.
 
-use crate::fdw::{modify, plan, scan, truncate};
+use crate::fdw::{insert, modify, plan, scan, truncate};
 use crate::pg::raise::guarded;
 use pgrx::pg_sys;
 use pgrx::pg_sys::Datum;
@@ -48,6 +48,11 @@ fn callbacks() -> pg_sys::FdwRoutine {
         ExplainForeignScan: Some(scan::explain_foreign_scan),
         PlanForeignModify: Some(modify::plan_foreign_modify),
         BeginForeignModify: Some(modify::begin_foreign_modify),
+        ExecForeignInsert: Some(insert::exec_foreign_insert),
+        ExecForeignBatchInsert: Some(insert::exec_foreign_batch_insert),
+        GetForeignModifyBatchSize: Some(insert::get_foreign_modify_batch_size),
+        BeginForeignInsert: Some(insert::begin_foreign_insert),
+        EndForeignInsert: Some(insert::end_foreign_insert),
         ExecForeignUpdate: Some(modify::exec_foreign_row),
         ExecForeignDelete: Some(modify::exec_foreign_row),
         EndForeignModify: Some(modify::end_foreign_modify),

@@ -1,6 +1,7 @@
 //! What PostgreSQL sees: the wrapper's SQL objects and callbacks, each a thin shell around the rooms below.
 
 mod handler;
+mod insert;
 mod load;
 mod modify;
 mod modify_row;

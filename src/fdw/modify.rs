@@ -1,5 +1,6 @@
 //! Data modification of foreign tables named in a statement: PlanForeignModify to EndForeignModify.
 
+use crate::fdw::insert::{self, InsertTarget};
 use crate::fdw::modify_row::{self, RowModify};
 use crate::model::error::{FdwError, Result};
 use crate::pg::catalog::c_string;
@@ -9,9 +10,30 @@ use pgrx::pg_sys;
 use pgrx::PgMemoryContexts;
 use std::ptr;
 
-/// What `ResultRelInfo.ri_FdwState` points to.
-struct ModifyState {
-    rows: Option<RowModify>,
+/// What `ResultRelInfo.ri_FdwState` points to. A leaf can be a target of UPDATE and of routing at the same time.
+#[derive(Default)]
+pub struct ModifyState {
+    pub rows: Option<RowModify>,
+    pub insert: Option<InsertTarget>,
+}
+
+/// The state of a target, made if there is none.
+///
+/// # Safety
+/// `rinfo` is a foreign result relation of ours, and no other borrow of its state is alive.
+pub unsafe fn state_of<'a>(
+    rinfo: *mut pg_sys::ResultRelInfo,
+    estate: *mut pg_sys::EState,
+) -> &'a mut ModifyState {
+    // SAFETY: by the contract; the state is dropped with the query's memory context.
+    unsafe {
+        if (*rinfo).ri_FdwState.is_null() {
+            (*rinfo).ri_FdwState = PgMemoryContexts::For((*estate).es_query_cxt)
+                .leak_and_drop_on_delete(ModifyState::default())
+                .cast();
+        }
+        &mut *(*rinfo).ri_FdwState.cast::<ModifyState>()
+    }
 }
 
 /// # Safety
@@ -62,14 +84,13 @@ pub unsafe extern "C-unwind" fn begin_foreign_modify(
             if eflags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
                 return Ok(());
             }
-            let rows = match is_row_by_row((*mtstate).operation) {
-                true => Some(modify_row::begin(mtstate, rinfo, fdw_private)?),
-                false => None,
-            };
-            (*rinfo).ri_FdwState = PgMemoryContexts::For((*(*mtstate).ps.state).es_query_cxt)
-                .leak_and_drop_on_delete(ModifyState { rows })
-                .cast();
-            Ok(())
+            if is_row_by_row((*mtstate).operation) {
+                let rows = modify_row::begin(mtstate, rinfo, fdw_private)?;
+                state_of(rinfo, (*mtstate).ps.state).rows = Some(rows);
+                Ok(())
+            } else {
+                insert::begin(mtstate, rinfo)
+            }
         })
     }
 }
@@ -97,6 +118,7 @@ pub unsafe extern "C-unwind" fn end_foreign_modify(
     // SAFETY: as above.
     unsafe {
         guarded(|| {
+            insert::end(rinfo)?;
             if let Some(state) = (*rinfo).ri_FdwState.cast::<ModifyState>().as_mut() {
                 state.rows = None;
             }

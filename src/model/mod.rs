@@ -2,9 +2,11 @@
 //! Pure Rust, free of PostgreSQL symbols, so that `cargo test --lib` can reach all of it.
 
 pub mod application_name;
+pub mod array;
 pub mod depth;
 pub mod error;
 pub mod expr;
+pub mod insert;
 pub mod option;
 pub mod socket;
 pub mod sql;

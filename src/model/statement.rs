@@ -1,5 +1,6 @@
 //! Statement text for one row, or for whole tables. Parameters are numbered from `$1`.
 
+use crate::model::insert::Clauses;
 use crate::model::sql::Sql;
 use crate::model::table::{RemoteTable, CTID};
 
@@ -68,12 +69,11 @@ pub fn select(
     sql
 }
 
-/// `INSERT INTO table (columns) VALUES ($1, …) [RETURNING returning]`. `overriding`: values for identity
-/// columns are taken as they are.
+/// `INSERT INTO table (columns) VALUES ($1, …) [ON CONFLICT DO NOTHING] [RETURNING returning]`.
 pub fn insert_row(
     table: &RemoteTable,
     columns: &[i16],
-    overriding: bool,
+    clauses: &Clauses,
     returning: Option<&[i16]>,
 ) -> Sql {
     let mut sql = Sql::from("INSERT INTO ");
@@ -84,7 +84,7 @@ pub fn insert_row(
         sql.push(" (");
         push_columns(&mut sql, table, columns);
         sql.push(")");
-        if overriding {
+        if clauses.overriding {
             sql.push(" OVERRIDING SYSTEM VALUE");
         }
         sql.push(" VALUES (")
@@ -92,6 +92,9 @@ pub fn insert_row(
                 sql.push(&format!("${number}"));
             })
             .push(")");
+    }
+    if clauses.ignore_conflicts {
+        sql.push(" ON CONFLICT DO NOTHING");
     }
     push_returning(&mut sql, table, returning);
     sql
@@ -203,16 +206,25 @@ mod tests {
 
     #[test]
     fn single_rows() {
+        let overriding = Clauses {
+            overriding: true,
+            ..Clauses::default()
+        };
         assert_eq!(
-            text(insert_row(&table(), &[1, 3], false, Some(&[3]))),
+            text(insert_row(
+                &table(),
+                &[1, 3],
+                &Clauses::default(),
+                Some(&[3])
+            )),
             r#"INSERT INTO "s"."t""x" ("a", "B c") VALUES ($1, $2) RETURNING "B c""#
         );
         assert_eq!(
-            text(insert_row(&table(), &[1], true, None)),
+            text(insert_row(&table(), &[1], &overriding, None)),
             r#"INSERT INTO "s"."t""x" ("a") OVERRIDING SYSTEM VALUE VALUES ($1)"#
         );
         assert_eq!(
-            text(insert_row(&table(), &[], true, Some(&[]))),
+            text(insert_row(&table(), &[], &overriding, Some(&[]))),
             r#"INSERT INTO "s"."t""x" DEFAULT VALUES RETURNING NULL"#
         );
         assert_eq!(

@@ -210,12 +210,13 @@ pub unsafe fn name_of(raw: pg_sys::Relation) -> Vec<u8> {
     unsafe { bytes((*(*raw).rd_rel).relname.data.as_ptr()) }
 }
 
-/// All leaves below `relid` (itself, if it is not partitioned), in the order of core's catalogs.
-pub fn leaves(relid: Oid) -> Result<Vec<Oid>> {
+/// All foreign tables below `relid`, itself included, in the order of core's catalogs.
+pub fn foreign_leaves(relid: Oid) -> Result<Vec<Oid>> {
     // SAFETY: find_all_inheritors returns a palloc'd list of OIDs; nothing is locked, only names are looked at.
     unsafe {
-        let list = version::inheritors(relid);
-        Ok(oid_list(list))
+        let mut leaves = oid_list(version::inheritors(relid));
+        leaves.retain(|leaf| relkind(*leaf) == pg_sys::RELKIND_FOREIGN_TABLE);
+        Ok(leaves)
     }
 }
 

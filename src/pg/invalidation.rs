@@ -1,9 +1,10 @@
-//! Notice of changed servers and user mappings.
+//! Notice of changed servers, user mappings and relations.
 
 use pgrx::pg_sys;
 use pgrx::pg_sys::Datum;
 use pgrx::pg_sys::Oid;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::c_int;
 
 /// What has changed: the hash of an entry in its syscache, 0 for all entries.
@@ -25,6 +26,35 @@ impl Changed {
 
 thread_local! {
     static LISTENER: Cell<Option<fn(Changed)>> = const { Cell::new(None) };
+}
+
+thread_local! {
+    /// Relations somebody has asked for, with the number of changes seen; under 0 those that concern all.
+    static RELATIONS: RefCell<HashMap<u32, u64>> = RefCell::new(HashMap::new());
+}
+
+/// A number that differs from an earlier one if the relation may have changed in between.
+pub fn relation_generation(relid: Oid) -> u64 {
+    if RELATIONS.with_borrow(HashMap::is_empty) {
+        // SAFETY: a plain registration of a function that lives as long as the process.
+        unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), Datum::null()) };
+    }
+    RELATIONS.with_borrow_mut(|relations| {
+        let all = *relations.entry(0).or_default();
+        let own = *relations.entry(relid.to_u32()).or_default();
+        all + own
+    })
+}
+
+unsafe extern "C-unwind" fn relation_changed(_argument: Datum, relid: Oid) {
+    // The map is never borrowed while core runs, but a callback must not panic in any case.
+    let _ = RELATIONS.try_with(|relations| {
+        if let Ok(mut relations) = relations.try_borrow_mut() {
+            if let Some(changes) = relations.get_mut(&relid.to_u32()) {
+                *changes += 1;
+            }
+        }
+    });
 }
 
 /// Registers the function that hears of changes, once per backend. It must not fail, wait, or look at a catalog.

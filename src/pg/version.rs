@@ -226,10 +226,10 @@ pub unsafe fn check_as_user(plan: *mut pg_sys::ForeignScan, _estate: *mut pg_sys
     unsafe { (*plan).checkAsUser }
 }
 
-/// The user whose rights a write to a relation named in the statement uses; invalid for the current user.
+/// The user whose rights a write to a relation uses; invalid for the current user.
 ///
 /// # Safety
-/// Both are valid, and the relation has an entry in the range table.
+/// Both are valid and belong together.
 #[cfg(feature = "pg15")]
 pub unsafe fn result_check_as_user(
     rinfo: *mut pg_sys::ResultRelInfo,
@@ -237,16 +237,22 @@ pub unsafe fn result_check_as_user(
 ) -> Oid {
     // SAFETY: by the contract.
     unsafe {
-        let index = (*rinfo).ri_RangeTableIndex as c_int - 1;
-        let entry = pg_sys::list_nth((*estate).es_range_table, index);
+        // A leaf reached by routing has no range table entry of its own, its root has.
+        let root = (*rinfo).ri_RootResultRelInfo;
+        let named = if root.is_null() { rinfo } else { root };
+        let index = (*named).ri_RangeTableIndex as c_int;
+        if index == 0 {
+            return Oid::INVALID;
+        }
+        let entry = pg_sys::list_nth((*estate).es_range_table, index - 1);
         (*entry.cast::<pg_sys::RangeTblEntry>()).checkAsUser
     }
 }
 
-/// The user whose rights a write to a relation named in the statement uses; invalid for the current user.
+/// The user whose rights a write to a relation uses; invalid for the current user.
 ///
 /// # Safety
-/// Both are valid, and the relation has an entry in the range table.
+/// Both are valid and belong together.
 #[cfg(not(feature = "pg15"))]
 pub unsafe fn result_check_as_user(
     rinfo: *mut pg_sys::ResultRelInfo,

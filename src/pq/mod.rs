@@ -14,7 +14,7 @@ mod sys;
 pub use cancel::{CancelProgress, CancelRequest};
 pub use connection::{Answer, ConnectProgress, Connection, Flush, TransactionStatus};
 pub use notice::{Notice, Severity};
-pub use params::Param;
+pub use params::{Param, MAX_PARAMS};
 pub use result::{PgResult, ResultStatus};
 
 /// A libpq call failed; the text is libpq's own.

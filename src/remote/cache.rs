@@ -46,6 +46,13 @@ pub fn all() -> Vec<SessionRef> {
     SESSIONS.with_borrow(|sessions| sessions.values().cloned().collect())
 }
 
+/// Sessions whose remote transaction is open, or was when it was lost.
+pub fn in_transaction() -> Vec<SessionRef> {
+    let mut sessions = all();
+    sessions.retain(|session| session.in_transaction());
+    sessions
+}
+
 /// A callback may come in the middle of anything, so nothing here may fail or wait.
 fn invalidate(changed: Changed) {
     let sessions = SESSIONS.try_with(|sessions| {

@@ -9,6 +9,7 @@ mod loopback;
 pub mod notice;
 pub mod pending;
 mod queue;
+pub mod relation;
 pub mod session;
 pub mod statement;
 pub mod stats;

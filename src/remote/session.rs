@@ -13,6 +13,7 @@ use crate::remote::connect::Established;
 use crate::remote::cursor::CursorState;
 use crate::remote::pending::PendingRows;
 use crate::remote::queue::{Queue, Reply, Role};
+use crate::remote::relation::KnownRelations;
 use crate::remote::statement::Statement;
 use crate::remote::stats::{FlushCause, WaitStats, WriteStats};
 use crate::remote::{connect, notice};
@@ -76,6 +77,9 @@ pub struct Session {
     stale: Cell<bool>,
     pub(super) state: RefCell<State>,
     pending: RefCell<Vec<Rc<dyn PendingRows>>>,
+    pub(super) relations: RefCell<KnownRelations>,
+    /// The last command that asked about all relations below one: its id, and that relation.
+    pub(super) asked_by: Cell<(u32, Oid)>,
     writes: Cell<WriteStats>,
 }
 
@@ -98,6 +102,8 @@ impl Session {
             stale: Cell::new(false),
             state: RefCell::default(),
             pending: RefCell::default(),
+            relations: RefCell::default(),
+            asked_by: Cell::new((0, Oid::INVALID)),
             writes: Cell::default(),
         }
     }
@@ -309,6 +315,18 @@ impl Session {
         waiting.iter().try_for_each(|rows| self.flush(rows, cause))
     }
 
+    /// Sends the rows that statements of `level` have left.
+    pub fn flush_level(&self, cause: FlushCause, level: i32) -> Result<()> {
+        let waiting: Vec<_> = self
+            .pending
+            .borrow()
+            .iter()
+            .filter(|rows| !rows.is_empty() && rows.level() == level)
+            .cloned()
+            .collect();
+        waiting.iter().try_for_each(|rows| self.flush(rows, cause))
+    }
+
     fn send_batch(
         &self,
         rows: &Rc<dyn PendingRows>,
@@ -411,6 +429,7 @@ impl Session {
             state.queue = Queue::default();
         }
         let application_name = guc::application_name();
+        self.forget_relations();
         let link = connect::connect(&self.inputs(self.user.get(), &application_name))?;
         self.state.borrow_mut().link = Some(link);
         Ok(false)
@@ -565,6 +584,7 @@ impl Session {
         }
         state.closing.clear();
         state.queue.forget_answers();
+        self.asked_by.set((0, Oid::INVALID));
         if self.stale.get() || !self.options.keep_connections || !state.queue.is_empty() {
             state.link = None;
         }
@@ -695,6 +715,7 @@ impl Session {
         let Some(link) = link else { return };
         let alive = queue.advance(&mut link.connection, &self.server.name);
         if let Some(error) = state.queue.take_error() {
+            self.forget_relations();
             state.lose(error);
         }
         if let Err(reason) = alive {

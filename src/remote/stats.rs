@@ -58,6 +58,13 @@ impl WriteStats {
         self.bytes += bytes;
         self.flushes[cause as usize] += 1;
     }
+
+    /// Counts a statement with one row that never waited in a buffer.
+    pub fn count_single(&mut self, bytes: u64) {
+        self.batches += 1;
+        self.rows += 1;
+        self.bytes += bytes;
+    }
 }
 
 /// Waits of a session.

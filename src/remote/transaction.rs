@@ -4,7 +4,7 @@ use crate::model::error::{FdwError, Result, SqlState};
 use crate::pg::version::WaitEvent;
 use crate::pg::{wait, xact};
 use crate::pq::{CancelProgress, CancelRequest};
-use crate::remote::cache;
+use crate::remote::cache::{self, in_transaction};
 use crate::remote::queue::{is_farewell, Role};
 use crate::remote::session::{drain_all, wait_for, Session, SessionRef};
 use crate::remote::statement::{add_context, Statement};
@@ -23,13 +23,6 @@ pub const HOOKS: xact::Hooks = xact::Hooks {
     pre_commit_sub,
     abort_sub,
 };
-
-/// Sessions whose remote transaction is open, or was when it was lost.
-fn in_transaction() -> Vec<SessionRef> {
-    let mut sessions = cache::all();
-    sessions.retain(|session| session.in_transaction());
-    sessions
-}
 
 fn borrowed(sessions: &[SessionRef]) -> Vec<&Session> {
     sessions.iter().map(|session| &**session).collect()

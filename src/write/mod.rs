@@ -1,3 +1,9 @@
-//! Writing to foreign tables.
+#![forbid(unsafe_code)]
+//! What a write statement does: whether rows are buffered, the buffers, and how they become statements.
 
+pub mod buffer;
+pub mod columns;
+pub mod insert;
+pub mod policy;
 pub mod rowwise;
+pub mod single;

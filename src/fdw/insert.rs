@@ -1,0 +1,464 @@
+//! INSERT and COPY: what the callbacks of data modification do for them, and those of routing.
+
+use crate::fdw::modify::{state_of, ModifyState};
+use crate::model::error::{FdwError, Result, SqlState};
+use crate::pg::memory::MemoryContext;
+use crate::pg::raise::guarded;
+use crate::pg::tuple::Decoder;
+use crate::pg::value::Row;
+use crate::pg::{pending, version, xact};
+use crate::pq::PgResult;
+use crate::remote::session::{drain_all, SessionRef};
+use crate::remote::stats::FlushCause;
+use crate::write::insert::{Accepted, Counting, Insert, Place};
+use crate::write::policy::{Circumstances, SingleReason};
+use pgrx::pg_sys;
+use pgrx::pg_sys::Oid;
+use std::ptr;
+use std::rc::Rc;
+
+/// Does PostgreSQL count what a batch of COPY has stored (16 and later)?
+const COPY_COUNTS_BATCHES: bool = !cfg!(feature = "pg15");
+
+/// A target of INSERT, COPY, or routing.
+pub struct InsertTarget {
+    pub insert: Insert,
+    node: *mut pg_sys::ModifyTableState,
+    /// Is there an entry in core's list of pending inserts?
+    registered: bool,
+    /// Turns returned rows into tuples, in `tuples`.
+    decoder: Option<Decoder>,
+    tuples: MemoryContext,
+    /// COPY into a relation whose shard may store fewer rows than it is given.
+    uncounted: bool,
+}
+
+/// The insert state of a target, None if it has none (EXPLAIN without ANALYZE).
+///
+/// # Safety
+/// `target` is valid and ours; no other borrow of the state is alive.
+pub unsafe fn insert_of<'a>(target: *mut pg_sys::ResultRelInfo) -> Option<&'a mut InsertTarget> {
+    // SAFETY: by the contract.
+    unsafe {
+        let state = (*target).ri_FdwState.cast::<ModifyState>();
+        state.as_mut()?.insert.as_mut()
+    }
+}
+
+fn not_begun() -> FdwError {
+    FdwError::internal("a row came for a target that has not begun")
+}
+
+/// Makes the insert state of a target. Neither connects nor asks the shard anything.
+///
+/// # Safety
+/// Node and target are valid and belong together.
+pub unsafe fn begin(
+    node: *mut pg_sys::ModifyTableState,
+    target: *mut pg_sys::ResultRelInfo,
+) -> Result<()> {
+    // SAFETY: by the contract; the root of a routed leaf is not taken from the node, where it can be missing.
+    unsafe {
+        let estate = (*node).ps.state;
+        let plan = (*node).ps.plan.cast::<pg_sys::ModifyTable>();
+        let is_statement = !plan.is_null() && (*plan).plan.type_ == pg_sys::NodeTag::T_ModifyTable;
+        let relation = (*target).ri_RelationDesc;
+        let root = (*target).ri_RootResultRelInfo;
+        let root = if root.is_null() { target } else { root };
+        let user = match version::result_check_as_user(target, estate) {
+            Oid::INVALID => pg_sys::GetUserId(),
+            user => user,
+        };
+        let ignore_conflicts = is_statement
+            && (*plan).onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_NOTHING;
+        let insert = Insert::new(Place {
+            relid: (*relation).rd_id,
+            root: (*(*root).ri_RelationDesc).rd_id,
+            user,
+            command_id: if is_statement {
+                (*estate).es_output_cid
+            } else {
+                xact::current_command_id()
+            },
+            counting: if is_statement {
+                Counting::AtFlush
+            } else {
+                Counting::AtOnce
+            },
+            ignore_conflicts,
+        })?;
+        let tuples = MemoryContext::child_of((*estate).es_query_cxt, c"shard_fdw returned row");
+        state_of(target, estate).insert = Some(InsertTarget {
+            insert,
+            node,
+            registered: false,
+            decoder: None,
+            tuples,
+            uncounted: false,
+        });
+        Ok(())
+    }
+}
+
+/// # Safety
+/// To be called by core.
+pub unsafe extern "C-unwind" fn begin_foreign_insert(
+    node: *mut pg_sys::ModifyTableState,
+    target: *mut pg_sys::ResultRelInfo,
+) {
+    // SAFETY: this frame holds no destructors; the executor's structs are valid throughout the call.
+    unsafe {
+        guarded(|| {
+            begin(node, target)?;
+            let state = insert_of(target).ok_or_else(not_begun)?;
+            if state.insert.counting() == Counting::AtOnce {
+                state.uncounted = state.insert.shard_may_drop_rows()?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What of a target decides over batching.
+///
+/// # Safety
+/// `target` is valid.
+unsafe fn circumstances(target: *mut pg_sys::ResultRelInfo) -> Circumstances {
+    // SAFETY: by the contract; lists and trigger descriptions are valid as long as the target.
+    unsafe {
+        let triggers = (*target).ri_TrigDesc.as_ref();
+        Circumstances {
+            returning: !(*target).ri_projectReturning.is_null(),
+            before_row_triggers: triggers.is_some_and(|triggers| {
+                triggers.trig_insert_before_row || triggers.trig_insert_instead_row
+            }),
+            after_row_triggers: triggers.is_some_and(|triggers| triggers.trig_insert_after_row),
+            check_option: check_options(target)
+                .iter()
+                .any(|kind| *kind == pg_sys::WCOKind::WCO_VIEW_CHECK),
+        }
+    }
+}
+
+/// Kinds of the checks that a view, or row security of a partitioned parent, asks for.
+///
+/// # Safety
+/// `target` is valid.
+unsafe fn check_options(target: *mut pg_sys::ResultRelInfo) -> Vec<pg_sys::WCOKind::Type> {
+    // SAFETY: by the contract; the list holds WithCheckOption nodes.
+    unsafe {
+        let options = (*target).ri_WithCheckOptions;
+        (0..pg_sys::list_length(options))
+            .map(|position| {
+                let option = pg_sys::list_nth(options, position).cast::<pg_sys::WithCheckOption>();
+                (*option).kind
+            })
+            .collect()
+    }
+}
+
+/// Decides how rows travel, at the first of them: before that RETURNING and check options may not be known.
+///
+/// # Safety
+/// All are valid and belong together.
+unsafe fn start(
+    state: &mut InsertTarget,
+    estate: *mut pg_sys::EState,
+    target: *mut pg_sys::ResultRelInfo,
+) -> Result<()> {
+    // SAFETY: by the contract.
+    unsafe {
+        let circumstances = circumstances(target);
+        // An UPDATE that moves a row names no columns: the whole row goes.
+        let names_all = (*state.node).operation == pg_sys::CmdType::CMD_UPDATE;
+        let named = pg_sys::ExecGetInsertedCols(target, estate);
+        let is_named = |attnum: i16| {
+            let member = i32::from(attnum) - pg_sys::FirstLowInvalidHeapAttributeNumber;
+            names_all || pg_sys::bms_is_member(member, named)
+        };
+        let forced =
+            (state.uncounted && !COPY_COUNTS_BATCHES).then_some(SingleReason::UncountedCopy);
+        state.insert.start(circumstances, is_named, forced)?;
+        if state.insert.wants_stored_row() {
+            let columns: Vec<i16> = state
+                .insert
+                .target()
+                .relation
+                .columns
+                .iter()
+                .map(|column| column.attnum)
+                .collect();
+            let context = (*estate).es_query_cxt;
+            state.decoder = Some(Decoder::new((*target).ri_RelationDesc, &columns, context)?);
+        }
+        Ok(())
+    }
+}
+
+/// Checks row security of a partitioned parent, which core leaves out for foreign leaves.
+///
+/// # Safety
+/// All are valid and belong together.
+unsafe fn check_row_security(
+    node: *mut pg_sys::ModifyTableState,
+    estate: *mut pg_sys::EState,
+    target: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+) {
+    // SAFETY: by the contract.
+    unsafe {
+        if !(*target).ri_WithCheckOptions.is_null() {
+            let kind = if (*node).operation == pg_sys::CmdType::CMD_UPDATE {
+                pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK
+            } else {
+                pg_sys::WCOKind::WCO_RLS_INSERT_CHECK
+            };
+            pg_sys::ExecWithCheckOptions(kind, target, slot, estate);
+        }
+    }
+}
+
+/// # Safety
+/// To be called by core, after BeginForeignModify or BeginForeignInsert.
+pub unsafe extern "C-unwind" fn exec_foreign_insert(
+    estate: *mut pg_sys::EState,
+    target: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+    _plan_slot: *mut pg_sys::TupleTableSlot,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: this frame holds no destructors; the executor's structs are valid throughout the call.
+    unsafe {
+        guarded(|| {
+            let state = insert_of(target).ok_or_else(not_begun)?;
+            let node = state.node;
+            refuse_transition_tables(node)?;
+            check_row_security(node, estate, target, slot);
+            if !state.insert.has_started() {
+                start(state, estate, target)?;
+            }
+            match append(state, estate, slot)? {
+                Accepted::Buffered if state.insert.counting() == Counting::AtOnce => Ok(slot),
+                Accepted::Buffered => {
+                    if !state.registered {
+                        pending::register(estate, target, node);
+                        state.registered = true;
+                    }
+                    Ok(ptr::null_mut())
+                }
+                Accepted::Answered(answer) => store_answer(state, &answer, slot),
+            }
+        })
+    }
+}
+
+/// Hands a row over, with the garbage of its conversion in memory that is reset for each row.
+///
+/// # Safety
+/// The slot holds a row of the state's relation.
+unsafe fn append(
+    state: &mut InsertTarget,
+    estate: *mut pg_sys::EState,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> Result<Accepted> {
+    // SAFETY: by the contract; the per-tuple context is made here if there is none, as GetPerTupleExprContext does.
+    unsafe {
+        let mut context = (*estate).es_per_tuple_exprcontext;
+        if context.is_null() {
+            context = pg_sys::MakePerTupleExprContext(estate);
+        }
+        let _entered = MemoryContext::of_core((*context).ecxt_per_tuple_memory).enter();
+        state.insert.append(&Row::of(slot))
+    }
+}
+
+/// Core refuses to collect rows of foreign tables for transition tables, but only in newer minor releases, and after
+/// the row has been stored.
+///
+/// # Safety
+/// `node` is valid.
+unsafe fn refuse_transition_tables(node: *mut pg_sys::ModifyTableState) -> Result<()> {
+    // SAFETY: by the contract.
+    if unsafe { (*node).mt_transition_capture.is_null() } {
+        return Ok(());
+    }
+    Err(FdwError::local(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "cannot collect transition tuples from child foreign tables",
+    ))
+}
+
+/// Puts the row that the shard stored into the slot. Null: the shard dropped the row.
+///
+/// # Safety
+/// The slot belongs to the state's relation.
+unsafe fn store_answer(
+    state: &mut InsertTarget,
+    answer: &PgResult,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> Result<*mut pg_sys::TupleTableSlot> {
+    if answer.affected_rows() == Some(0) {
+        return Ok(ptr::null_mut());
+    }
+    if let Some(decoder) = &mut state.decoder {
+        state.tuples.reset();
+        let tuple = decoder.decode(answer, state.tuples)?.pop();
+        let tuple = tuple.ok_or_else(|| FdwError::internal("a stored row was not returned"))?;
+        // SAFETY: by the contract; the tuple lives until the next row.
+        unsafe { pg_sys::ExecForceStoreHeapTuple(tuple.as_ptr(), slot, false) };
+    }
+    Ok(slot)
+}
+
+/// # Safety
+/// To be called by core: with no slots for entries in its pending lists, with slots by COPY.
+pub unsafe extern "C-unwind" fn exec_foreign_batch_insert(
+    estate: *mut pg_sys::EState,
+    target: *mut pg_sys::ResultRelInfo,
+    slots: *mut *mut pg_sys::TupleTableSlot,
+    _plan_slots: *mut *mut pg_sys::TupleTableSlot,
+    count: *mut i32,
+) -> *mut *mut pg_sys::TupleTableSlot {
+    // SAFETY: as for `exec_foreign_insert`.
+    unsafe {
+        guarded(|| {
+            if *count == 0 {
+                flush_pending(estate)?;
+            } else {
+                *count = insert_slots(estate, target, slots, *count)?;
+            }
+            Ok(slots)
+        })
+    }
+}
+
+/// Sends everything that waits in this EState, waits once for all shards, and adds what they stored to the counts.
+///
+/// # Safety
+/// `estate` is valid, and core is working through its pending lists.
+unsafe fn flush_pending(estate: *mut pg_sys::EState) -> Result<()> {
+    // SAFETY: by the contract; entries of other wrappers are told apart by their callback.
+    unsafe {
+        let mut entries = pending::entries(estate);
+        entries.retain(|(target, _)| is_ours(*target));
+        let mut sessions: Vec<SessionRef> = Vec::new();
+        for (target, _) in &entries {
+            let Some(state) = insert_of(*target) else {
+                continue;
+            };
+            state.registered = false;
+            if let Some(session) = state.insert.flush(FlushCause::End)? {
+                if !sessions.iter().any(|known| Rc::ptr_eq(known, &session)) {
+                    sessions.push(session);
+                }
+            }
+        }
+        drain_all(
+            &sessions
+                .iter()
+                .map(|session| &**session)
+                .collect::<Vec<_>>(),
+        )?;
+        for (target, node) in &entries {
+            let Some(state) = insert_of(*target) else {
+                continue;
+            };
+            let stored = state.insert.take_stored();
+            if (**node).canSetTag {
+                (*estate).es_processed += stored;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// # Safety
+/// `target` is valid.
+unsafe fn is_ours(target: *mut pg_sys::ResultRelInfo) -> bool {
+    // SAFETY: by the contract.
+    unsafe {
+        (*target).ri_FdwRoutine.as_ref().is_some_and(|routine| {
+            routine.BeginForeignInsert.is_some_and(|callback| {
+                ptr::fn_addr_eq(
+                    callback,
+                    begin_foreign_insert as unsafe extern "C-unwind" fn(_, _),
+                )
+            })
+        })
+    }
+}
+
+/// A batch of COPY whose rows are counted by what the shard stores.
+///
+/// # Safety
+/// There are `count` slots with rows of the target.
+unsafe fn insert_slots(
+    estate: *mut pg_sys::EState,
+    target: *mut pg_sys::ResultRelInfo,
+    slots: *mut *mut pg_sys::TupleTableSlot,
+    count: i32,
+) -> Result<i32> {
+    // SAFETY: by the contract.
+    unsafe {
+        let state = insert_of(target).ok_or_else(not_begun)?;
+        refuse_transition_tables(state.node)?;
+        if !state.insert.has_started() {
+            start(state, estate, target)?;
+        }
+        for index in 0..count as usize {
+            append(state, estate, *slots.add(index))?;
+        }
+        if let Some(session) = state.insert.flush(FlushCause::Full)? {
+            session.drain()?;
+        }
+        let stored = state.insert.take_counted();
+        Ok(i32::try_from(stored).unwrap_or(count))
+    }
+}
+
+/// Batches of our own, not core's; except in COPY into a relation whose shard may store fewer rows than it is given,
+/// where core counts what a batch reports.
+///
+/// # Safety
+/// To be called by core.
+pub unsafe extern "C-unwind" fn get_foreign_modify_batch_size(
+    target: *mut pg_sys::ResultRelInfo,
+) -> i32 {
+    // SAFETY: as for `exec_foreign_insert`.
+    unsafe {
+        guarded(|| {
+            let Some(state) = insert_of(target) else {
+                return Ok(1);
+            };
+            let limit = state.insert.target().options.write.batch_size;
+            if !state.uncounted
+                || !COPY_COUNTS_BATCHES
+                || circumstances(target).single_reason(limit).is_some()
+            {
+                return Ok(1);
+            }
+            Ok(i32::try_from(limit).unwrap_or(i32::MAX))
+        })
+    }
+}
+
+/// # Safety
+/// To be called by core.
+pub unsafe extern "C-unwind" fn end_foreign_insert(
+    _estate: *mut pg_sys::EState,
+    target: *mut pg_sys::ResultRelInfo,
+) {
+    // SAFETY: as for `exec_foreign_insert`.
+    unsafe { guarded(|| end(target)) }
+}
+
+/// Ends the insert state of a target, if it has one.
+///
+/// # Safety
+/// `target` is valid.
+pub unsafe fn end(target: *mut pg_sys::ResultRelInfo) -> Result<()> {
+    // SAFETY: by the contract.
+    match unsafe { insert_of(target) } {
+        Some(state) => state.insert.end(),
+        None => Ok(()),
+    }
+}

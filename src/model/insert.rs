@@ -1,0 +1,183 @@
+//! Text of multi-row INSERT statements.
+
+use crate::model::sql::Sql;
+
+/// How a column's values travel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// As a binary array of this built-in type, which is also that of the remote column.
+    Binary {
+        element_oid: u32,
+        type_name: &'static str,
+    },
+    /// As an array of text, each element cast to the remote column's type (schema, name).
+    Cast { schema: Vec<u8>, name: Vec<u8> },
+    /// As a parameter of its own for each row, whose type the shard infers: for types to which text cannot be cast
+    /// with the meaning of their input function.
+    Inferred,
+}
+
+/// A remote column that gets values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub name: Vec<u8>,
+    pub form: Form,
+}
+
+/// What an INSERT says besides its rows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Clauses {
+    /// Values for identity columns are taken as they are.
+    pub overriding: bool,
+    /// ON CONFLICT DO NOTHING.
+    pub ignore_conflicts: bool,
+}
+
+/// `INSERT INTO table (…) SELECT … FROM unnest($1, …)`: the same text whatever the number of rows. Without columns the
+/// one parameter `$1` is the number of rows (int8).
+pub fn from_arrays(schema: &[u8], table: &[u8], columns: &[Target], clauses: &Clauses) -> Sql {
+    let mut sql = head(schema, table, columns, clauses);
+    sql.push(" SELECT");
+    let mut separator = " ";
+    for (column, number) in columns.iter().zip(1..) {
+        sql.push(separator).push(&format!("v.c{number}"));
+        if let Form::Cast { schema, name } = &column.form {
+            sql.push("::").push_qualified(schema, name);
+        }
+        separator = ", ";
+    }
+    match columns {
+        [] => sql.push(" FROM pg_catalog.generate_series(1, $1::pg_catalog.int8)"),
+        // The parser expands several arguments only under the bare name.
+        [_] => sql.push(" FROM pg_catalog.unnest("),
+        _ => sql.push(" FROM unnest("),
+    };
+    if !columns.is_empty() {
+        sql.push_list(", ", columns.iter().zip(1..), |sql, (column, number)| {
+            let element = match &column.form {
+                Form::Binary { type_name, .. } => type_name,
+                Form::Cast { .. } | Form::Inferred => "text",
+            };
+            sql.push(&format!("${number}::pg_catalog.{element}[]"));
+        });
+        sql.push(") AS v(")
+            .push_list(", ", 1..=columns.len(), |sql, number| {
+                sql.push(&format!("c{number}"));
+            })
+            .push(")");
+    }
+    tail(&mut sql, clauses);
+    sql
+}
+
+/// `INSERT INTO table (…) VALUES ($1, …), …` for a number of rows; there must be columns.
+pub fn from_values(
+    schema: &[u8],
+    table: &[u8],
+    columns: &[Target],
+    clauses: &Clauses,
+    rows: usize,
+) -> Sql {
+    let mut sql = head(schema, table, columns, clauses);
+    let width = columns.len();
+    sql.push(" VALUES ").push_list(", ", 0..rows, |sql, row| {
+        sql.push("(")
+            .push_list(", ", 1..=width, |sql, column| {
+                sql.push(&format!("${}", row * width + column));
+            })
+            .push(")");
+    });
+    tail(&mut sql, clauses);
+    sql
+}
+
+fn head(schema: &[u8], table: &[u8], columns: &[Target], clauses: &Clauses) -> Sql {
+    let mut sql = Sql::from("INSERT INTO ");
+    sql.push_qualified(schema, table);
+    if !columns.is_empty() {
+        sql.push(" (")
+            .push_list(", ", columns, |sql, column| {
+                sql.push_ident(&column.name);
+            })
+            .push(")");
+        if clauses.overriding {
+            sql.push(" OVERRIDING SYSTEM VALUE");
+        }
+    }
+    sql
+}
+
+fn tail(sql: &mut Sql, clauses: &Clauses) {
+    if clauses.ignore_conflicts {
+        sql.push(" ON CONFLICT DO NOTHING");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binary(name: &str) -> Target {
+        Target {
+            name: name.into(),
+            form: Form::Binary {
+                element_oid: 20,
+                type_name: "int8",
+            },
+        }
+    }
+
+    fn cast(name: &str) -> Target {
+        Target {
+            name: name.into(),
+            form: Form::Cast {
+                schema: b"r".to_vec(),
+                name: b"mood".to_vec(),
+            },
+        }
+    }
+
+    fn text(sql: Sql) -> String {
+        sql.to_string()
+    }
+
+    #[test]
+    fn arrays_become_columns() {
+        let sql = from_arrays(b"r", b"t", &[binary("a"), cast("b")], &Clauses::default());
+        assert_eq!(
+            text(sql),
+            "INSERT INTO \"r\".\"t\" (\"a\", \"b\") SELECT v.c1, v.c2::\"r\".\"mood\" \
+             FROM unnest($1::pg_catalog.int8[], $2::pg_catalog.text[]) AS v(c1, c2)"
+        );
+    }
+
+    #[test]
+    fn one_column_names_the_schema_of_unnest() {
+        let clauses = Clauses {
+            overriding: true,
+            ignore_conflicts: true,
+        };
+        assert_eq!(
+            text(from_arrays(b"r", b"t", &[binary("a")], &clauses)),
+            "INSERT INTO \"r\".\"t\" (\"a\") OVERRIDING SYSTEM VALUE SELECT v.c1 \
+             FROM pg_catalog.unnest($1::pg_catalog.int8[]) AS v(c1) ON CONFLICT DO NOTHING"
+        );
+    }
+
+    #[test]
+    fn no_columns_count_rows() {
+        assert_eq!(
+            text(from_arrays(b"r", b"t", &[], &Clauses::default())),
+            "INSERT INTO \"r\".\"t\" SELECT FROM pg_catalog.generate_series(1, $1::pg_catalog.int8)"
+        );
+    }
+
+    #[test]
+    fn values_number_their_parameters_through() {
+        let columns = [binary("a"), cast("b")];
+        assert_eq!(
+            text(from_values(b"r", b"t", &columns, &Clauses::default(), 2)),
+            "INSERT INTO \"r\".\"t\" (\"a\", \"b\") VALUES ($1, $2), ($3, $4)"
+        );
+    }
+}

@@ -1,0 +1,190 @@
+//! What a session knows of the relations on its shard: column types, and whether rows may get lost there.
+//!
+//! A shard announces no change. So what is kept here decides over encodings only, which every statement spells out
+//! in casts: a change on the shard shows as an error, and an error drops what is kept.
+
+use crate::model::array::ArrayBuilder;
+use crate::model::error::{FdwError, Result};
+use crate::model::sql::Sql;
+use crate::model::table::RemoteTable;
+use crate::pg::invalidation;
+use crate::pq::PgResult;
+use crate::remote::session::Session;
+use crate::remote::statement::{Param, Statement, Subject};
+use pgrx::pg_sys::Oid;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// OID of type `text`.
+const TEXT: u32 = 25;
+
+/// One row for each column of each table asked for. A text cast means something else than the type's input function
+/// where somebody has made a cast function for it; regclass is the one such built-in type. A domain goes by its base
+/// type.
+const QUESTION: &str = "\
+SELECT q.ord, a.attname, t.oid, tn.nspname, t.typname,
+  t.typtype = 'd' AND bt.typtype = 'd' OR b.oid = 'pg_catalog.regclass'::pg_catalog.regtype
+  OR EXISTS (SELECT FROM pg_catalog.pg_cast k
+    WHERE k.castsource = 'pg_catalog.text'::pg_catalog.regtype AND k.casttarget = b.oid
+      AND k.castmethod = 'f' AND k.castfunc >= 16384),
+  c.relkind NOT IN ('r', 'p')
+  OR EXISTS (SELECT FROM pg_catalog.pg_rewrite r
+    WHERE r.ev_class = c.oid AND r.ev_type = '3' AND r.ev_enabled <> 'D')
+  OR EXISTS (SELECT FROM pg_catalog.pg_trigger g
+    WHERE g.tgrelid = c.oid AND g.tgenabled <> 'D' AND g.tgtype & 7 = 7)
+  OR c.relkind = 'p' AND EXISTS (
+    SELECT FROM pg_catalog.pg_partition_tree(c.oid) p
+      JOIN pg_catalog.pg_class pc ON pc.oid = p.relid
+    WHERE pc.relkind = 'f' OR EXISTS (SELECT FROM pg_catalog.pg_trigger g
+      WHERE g.tgrelid = p.relid AND g.tgenabled <> 'D' AND g.tgtype & 7 = 7))
+FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[]) WITH ORDINALITY q(nsp, rel, ord)
+  JOIN pg_catalog.pg_namespace cn ON cn.nspname = q.nsp::pg_catalog.name
+  JOIN pg_catalog.pg_class c ON c.relnamespace = cn.oid AND c.relname = q.rel::pg_catalog.name
+  LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+  LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+  LEFT JOIN pg_catalog.pg_namespace tn ON tn.oid = t.typnamespace
+  LEFT JOIN pg_catalog.pg_type b
+    ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END
+  LEFT JOIN pg_catalog.pg_type bt ON bt.oid = b.oid";
+
+/// Type of a remote column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteType {
+    pub oid: u32,
+    pub schema: Vec<u8>,
+    pub name: Vec<u8>,
+    /// Does a cast from text do something else than the type's input function?
+    pub has_own_text_cast: bool,
+}
+
+/// A relation on the shard. One that does not exist has no columns.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RemoteRelation {
+    /// By the shard's name of the column.
+    pub columns: HashMap<Vec<u8>, RemoteType>,
+    /// Can an INSERT store fewer rows than it was given (view, foreign table, rule, BEFORE ROW trigger)?
+    pub may_drop_rows: bool,
+}
+
+/// Kept answers, by local relation.
+#[derive(Default)]
+pub struct KnownRelations(HashMap<Oid, (u64, Rc<RemoteRelation>)>);
+
+impl KnownRelations {
+    fn get(&self, relid: Oid) -> Option<Rc<RemoteRelation>> {
+        let (generation, relation) = self.0.get(&relid)?;
+        (*generation == invalidation::relation_generation(relid)).then(|| relation.clone())
+    }
+
+    fn put(&mut self, relid: Oid, relation: Rc<RemoteRelation>) {
+        let generation = invalidation::relation_generation(relid);
+        self.0.insert(relid, (generation, relation));
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl Session {
+    /// What is known of the shard's side of a foreign table, None if it has not been asked for.
+    pub fn known_relation(&self, relid: Oid) -> Option<Rc<RemoteRelation>> {
+        self.relations.borrow().get(relid)
+    }
+
+    /// Asks the shard about tables, in one query, and keeps the answers. The query counts as a use of the remote
+    /// transaction, but needs no barrier: it looks at no data.
+    pub fn ask_relations(&self, tables: &[(Oid, RemoteTable)]) -> Result<()> {
+        let mut schemas = ArrayBuilder::new(TEXT);
+        let mut names = ArrayBuilder::new(TEXT);
+        for (_, table) in tables {
+            push(&mut schemas, &table.schema);
+            push(&mut names, &table.name);
+        }
+        let question = Statement {
+            sql: Rc::new(Sql::from(QUESTION)),
+            params: vec![
+                Param::binary(TEXT_ARRAY, schemas.finish()),
+                Param::binary(TEXT_ARRAY, names.finish()),
+            ],
+            writes: false,
+            subject: Subject::default(),
+        };
+        self.enter()?;
+        let answer = self.ask(&question)?;
+        let mut found: Vec<RemoteRelation> = vec![RemoteRelation::default(); tables.len()];
+        for row in 0..answer.ntuples() {
+            read_row(&answer, row, &mut found)?;
+        }
+        let mut known = self.relations.borrow_mut();
+        for ((relid, _), relation) in tables.iter().zip(found) {
+            known.put(*relid, Rc::new(relation));
+        }
+        Ok(())
+    }
+
+    /// Has this command asked about the relations below `root` already? If not, it is taken to do so now.
+    pub fn asked_by(&self, command_id: u32, root: Oid) -> bool {
+        self.in_transaction() && self.asked_by.replace((command_id, root)) == (command_id, root)
+    }
+
+    /// Drops what is kept: an error may mean that the shard has changed.
+    pub fn forget_relations(&self) {
+        if let Ok(mut relations) = self.relations.try_borrow_mut() {
+            relations.clear();
+        }
+    }
+}
+
+/// OID of type `text[]`.
+const TEXT_ARRAY: u32 = 1009;
+
+fn push(array: &mut ArrayBuilder, text: &[u8]) {
+    let written: std::result::Result<(), std::convert::Infallible> = array.push_with(|bytes| {
+        bytes.extend_from_slice(text);
+        Ok(())
+    });
+    match written {
+        Ok(()) => {}
+        Err(never) => match never {},
+    }
+}
+
+fn read_row(answer: &PgResult, row: usize, found: &mut [RemoteRelation]) -> Result<()> {
+    let number: Option<usize> = answer.value(row, 0).and_then(parse);
+    let relation = number
+        .and_then(|number| found.get_mut(number.checked_sub(1)?))
+        .ok_or_else(unexpected)?;
+    relation.may_drop_rows = is_true(answer.value(row, 6));
+    let Some(name) = answer.value(row, 1) else {
+        return Ok(());
+    };
+    relation.columns.insert(
+        name.to_vec(),
+        RemoteType {
+            oid: answer
+                .value(row, 2)
+                .and_then(parse)
+                .ok_or_else(unexpected)?,
+            schema: answer.value(row, 3).ok_or_else(unexpected)?.to_vec(),
+            name: answer.value(row, 4).ok_or_else(unexpected)?.to_vec(),
+            has_own_text_cast: is_true(answer.value(row, 5)),
+        },
+    );
+    Ok(())
+}
+
+fn parse<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn is_true(text: Option<&[u8]>) -> bool {
+    text == Some(b"t")
+}
+
+fn unexpected() -> FdwError {
+    FdwError::Protocol {
+        message: "unexpected answer to the question for column types".into(),
+        detail: None,
+    }
+}

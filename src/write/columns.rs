@@ -1,0 +1,104 @@
+//! The columns that an INSERT sends, and the form in which each of them travels.
+
+use crate::model::error::Result;
+use crate::model::insert::{Form, Target as Column};
+use crate::model::option::ColumnOptions;
+use crate::pg::target::Target;
+use crate::pg::value::{binary_type_name, Encoder};
+use crate::remote::relation::RemoteRelation;
+
+/// Numbers of the columns to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sent {
+    pub attnums: Vec<i16>,
+    /// A column that the shard usually fills is among them: its values are to be taken as they are.
+    pub overriding: bool,
+}
+
+impl Sent {
+    /// All columns but generated ones, and but those with `remote_default` that the statement does not name.
+    pub fn new(target: &Target, is_named: impl Fn(i16) -> bool) -> Result<Sent> {
+        let mut sent = Sent {
+            attnums: Vec::new(),
+            overriding: false,
+        };
+        for column in &target.relation.columns {
+            if column.generated != 0 {
+                continue;
+            }
+            if ColumnOptions::new(&column.options)?.remote_default {
+                if !is_named(column.attnum) {
+                    continue;
+                }
+                sent.overriding = true;
+            }
+            sent.attnums.push(column.attnum);
+        }
+        Ok(sent)
+    }
+}
+
+/// The columns of a multi-row statement, with what makes their values.
+pub struct Encoding {
+    pub columns: Vec<Column>,
+    pub encoders: Vec<Encoder>,
+}
+
+impl Encoding {
+    /// Binary where the shard has the same built-in type, else text. If one column needs parameters of its own for
+    /// each row, all do.
+    pub fn new(target: &Target, sent: &Sent, remote: &RemoteRelation) -> Encoding {
+        let mut encoding = Encoding {
+            columns: Vec::with_capacity(sent.attnums.len()),
+            encoders: Vec::with_capacity(sent.attnums.len()),
+        };
+        let local = |attnum: &i16| target.relation.column(*attnum);
+        for column in sent.attnums.iter().filter_map(local) {
+            let Some(name) = target
+                .remote
+                .column(column.attnum)
+                .map(|remote| &remote.name)
+            else {
+                continue;
+            };
+            let remote_type = remote.columns.get(name);
+            let binary = Encoder::binary(column).filter(|_| {
+                remote_type.is_some_and(|remote| remote.oid == column.type_oid.to_u32())
+            });
+            let form = match (&binary, binary_type_name(column.type_oid), remote_type) {
+                (Some(_), Some(type_name), _) => Form::Binary {
+                    element_oid: column.type_oid.to_u32(),
+                    type_name,
+                },
+                (_, _, Some(remote)) if remote.has_own_text_cast => Form::Inferred,
+                (_, _, Some(remote)) => Form::Cast {
+                    schema: remote.schema.clone(),
+                    name: remote.name.clone(),
+                },
+                // No such column: the shard will say so.
+                (_, _, None) => Form::Cast {
+                    schema: b"pg_catalog".to_vec(),
+                    name: b"text".to_vec(),
+                },
+            };
+            encoding
+                .encoders
+                .push(binary.unwrap_or_else(|| Encoder::text(column)));
+            encoding.columns.push(Column {
+                name: name.clone(),
+                form,
+            });
+        }
+        if encoding.needs_parameters_per_row() {
+            encoding.encoders = encoding.encoders.iter().map(Encoder::as_text).collect();
+        }
+        encoding
+    }
+
+    /// Is there a column whose values cannot travel in an array?
+    pub fn needs_parameters_per_row(&self) -> bool {
+        self.columns
+            .iter()
+            .any(|column| column.form == Form::Inferred)
+    }
+}

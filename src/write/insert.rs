@@ -1,0 +1,323 @@
+//! INSERT and COPY into one foreign table, within one statement.
+
+use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::insert::Clauses;
+use crate::model::sql::Sql;
+use crate::model::table::RemoteTable;
+use crate::pg::catalog;
+use crate::pg::target::Target;
+use crate::pg::value::Row;
+use crate::pg::xact;
+use crate::pq::PgResult;
+use crate::remote::cache;
+use crate::remote::pending::PendingRows;
+use crate::remote::relation::RemoteRelation;
+use crate::remote::session::{drain_all, SessionRef};
+use crate::remote::stats::{FlushCause, WriteStats};
+use crate::write::buffer::{Owner, RelationBuffer};
+use crate::write::columns::{Encoding, Sent};
+use crate::write::policy::{Circumstances, SingleReason};
+use crate::write::single::SingleRow;
+use pgrx::pg_sys::Oid;
+use std::rc::Rc;
+
+/// Who counts the rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counting {
+    /// A ModifyTable node: the flush adds what the shards stored.
+    AtFlush,
+    /// COPY and others: whoever hands over a row counts it at once.
+    AtOnce,
+}
+
+/// Where and for whom a statement inserts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub relid: Oid,
+    /// The relation that the statement names: the foreign table itself, or a partitioned table above it.
+    pub root: Oid,
+    /// Whose user mapping is used.
+    pub user: Oid,
+    pub command_id: u32,
+    pub counting: Counting,
+    pub ignore_conflicts: bool,
+}
+
+/// What has become of a row.
+pub enum Accepted {
+    /// It waits in the buffer.
+    Buffered,
+    /// The shard has answered: with the stored row, if that is wanted, or with nothing if it dropped the row.
+    Answered(PgResult),
+}
+
+enum Mode {
+    Buffered(Rc<RelationBuffer>),
+    Single(SingleRow),
+}
+
+/// State of one target of an INSERT or COPY.
+pub struct Insert {
+    place: Place,
+    target: Target,
+    session: Option<SessionRef>,
+    mode: Option<Mode>,
+    reason: Option<SingleReason>,
+    wants_stored_row: bool,
+    /// Rows taken over whose number nobody else knows.
+    accepted: u64,
+}
+
+impl Insert {
+    /// Neither connects nor asks the shard anything.
+    pub fn new(place: Place) -> Result<Insert> {
+        Ok(Insert {
+            place,
+            target: Target::of(place.relid)?,
+            session: None,
+            mode: None,
+            reason: None,
+            wants_stored_row: false,
+            accepted: 0,
+        })
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    pub fn counting(&self) -> Counting {
+        self.place.counting
+    }
+
+    /// Has the first row decided how rows travel?
+    pub fn has_started(&self) -> bool {
+        self.mode.is_some()
+    }
+
+    pub fn wants_stored_row(&self) -> bool {
+        self.wants_stored_row
+    }
+
+    /// Why rows go singly, if they do and one has.
+    pub fn single_reason(&self) -> Option<SingleReason> {
+        self.reason
+    }
+
+    /// For COPY, before its first row: can the shard store fewer rows than it is given? Asked anew each time, for
+    /// all leaves of the tree on that server at once.
+    pub fn shard_may_drop_rows(&mut self) -> Result<bool> {
+        let session = self.session()?;
+        if !session.asked_by(self.place.command_id, self.place.root) {
+            session.ask_relations(&self.tables_of_tree()?)?;
+        }
+        Ok(self.remote_relation()?.may_drop_rows)
+    }
+
+    /// Decides how rows travel, at the first of them. `is_named`: does the statement name this column?
+    pub fn start(
+        &mut self,
+        circumstances: Circumstances,
+        is_named: impl Fn(i16) -> bool,
+        forced: Option<SingleReason>,
+    ) -> Result<()> {
+        let session = self.session()?;
+        session.enter()?;
+        let sent = Sent::new(&self.target, is_named)?;
+        self.reason = circumstances
+            .single_reason(self.target.options.write.batch_size)
+            .or(forced);
+        self.wants_stored_row = circumstances.needs_stored_row();
+        let clauses = Clauses {
+            overriding: sent.overriding,
+            ignore_conflicts: self.place.ignore_conflicts,
+        };
+        self.mode = Some(if self.reason.is_some() {
+            let columns: Vec<i16> = self
+                .target
+                .relation
+                .columns
+                .iter()
+                .map(|column| column.attnum)
+                .collect();
+            Mode::Single(SingleRow::insert(
+                session,
+                &self.target,
+                &sent,
+                &clauses,
+                self.wants_stored_row.then_some(columns.as_slice()),
+            ))
+        } else {
+            let remote = self.remote_relation()?;
+            let encoding = Encoding::new(&self.target, &sent, &remote);
+            let owner = Owner {
+                table: self.target.relation.name.as_slice().into(),
+                remote: self.target.remote.clone(),
+                clauses,
+                level: xact::nest_level(),
+                command_id: self.place.command_id,
+            };
+            let buffer = Rc::new(RelationBuffer::new(
+                owner,
+                encoding,
+                self.target.options.write,
+            ));
+            session.add_pending(buffer.clone());
+            Mode::Buffered(buffer)
+        });
+        Ok(())
+    }
+
+    /// Takes a row over. [`Insert::start`] must have been called.
+    pub fn append(&mut self, row: &Row) -> Result<Accepted> {
+        let session = self.session()?;
+        match self.mode.as_mut() {
+            Some(Mode::Buffered(buffer)) => {
+                session.check()?;
+                let full = buffer.append(row)?;
+                self.accepted += 1;
+                if let Some(cause) = full {
+                    let rows: Rc<dyn PendingRows> = buffer.clone();
+                    session.flush(&rows, cause)?;
+                }
+                Ok(Accepted::Buffered)
+            }
+            Some(Mode::Single(single)) => single.execute(row).map(Accepted::Answered),
+            None => Err(FdwError::internal("a row came before its target was ready")),
+        }
+    }
+
+    /// Sends what waits, without waiting for the answers. Returns the session to drain.
+    pub fn flush(&self, cause: FlushCause) -> Result<Option<SessionRef>> {
+        let (Some(Mode::Buffered(buffer)), Some(session)) = (&self.mode, &self.session) else {
+            return Ok(None);
+        };
+        let rows: Rc<dyn PendingRows> = buffer.clone();
+        session.flush(&rows, cause)?;
+        Ok(Some(session.clone()))
+    }
+
+    /// Number of rows stored since the last call, as far as the shard has answered.
+    pub fn take_stored(&self) -> u64 {
+        match &self.mode {
+            Some(Mode::Buffered(buffer)) => buffer.take_unreported(),
+            _ => 0,
+        }
+    }
+
+    /// The same for a batch of COPY, all of whose rows have been answered: the shard may have stored fewer.
+    pub fn take_counted(&mut self) -> u64 {
+        if let Some(Mode::Buffered(buffer)) = &self.mode {
+            self.accepted = buffer.totals().1;
+        }
+        self.take_stored()
+    }
+
+    /// The statement is over. Sends what COPY has left, on all shards in one wait, and compares the numbers.
+    pub fn end(&mut self) -> Result<()> {
+        let (Some(Mode::Buffered(buffer)), Some(session)) = (&self.mode, &self.session) else {
+            return Ok(());
+        };
+        session.check()?;
+        match self.place.counting {
+            Counting::AtFlush if !buffer.is_empty() => {
+                return Err(FdwError::internal(format!(
+                    "rows for foreign table \"{}\" were left behind at the end of the statement",
+                    self.target.relation.display_name()
+                )));
+            }
+            Counting::AtFlush => {}
+            Counting::AtOnce => {
+                let sessions = cache::in_transaction();
+                for session in &sessions {
+                    session.flush_level(FlushCause::End, xact::nest_level())?;
+                }
+                drain_all(
+                    &sessions
+                        .iter()
+                        .map(|session| &**session)
+                        .collect::<Vec<_>>(),
+                )?;
+                let (_, answered) = buffer.totals();
+                if answered != self.accepted {
+                    return Err(self.miscounted(answered));
+                }
+            }
+        }
+        let rows: Rc<dyn PendingRows> = buffer.clone();
+        session.remove_pending(&rows);
+        Ok(())
+    }
+
+    /// A trigger or rule that was made while COPY ran: rather an error than a wrong count.
+    fn miscounted(&self, answered: u64) -> FdwError {
+        FdwError::local(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!(
+                "server \"{}\" stored {answered} of {} rows of foreign table \"{}\"",
+                self.target.server.display_name(),
+                self.accepted,
+                self.target.relation.display_name()
+            ),
+        )
+        .with_detail(
+            "The remote table got a trigger or a rule that drops rows while COPY was running.",
+        )
+    }
+
+    /// Counters of this statement.
+    pub fn stats(&self) -> WriteStats {
+        match &self.mode {
+            Some(Mode::Buffered(buffer)) => buffer.stats(),
+            Some(Mode::Single(single)) => single.stats(),
+            None => WriteStats::default(),
+        }
+    }
+
+    /// The statement sent, once the first row has decided.
+    pub fn sql(&self) -> Option<Sql> {
+        match &self.mode {
+            Some(Mode::Buffered(buffer)) => Some(buffer.sql()),
+            Some(Mode::Single(single)) => Some(single.sql().clone()),
+            None => None,
+        }
+    }
+
+    fn session(&mut self) -> Result<SessionRef> {
+        if let Some(session) = &self.session {
+            return Ok(session.clone());
+        }
+        let session = cache::session(self.target.server.oid, self.place.user)?;
+        self.session = Some(session.clone());
+        Ok(session)
+    }
+
+    fn remote_relation(&mut self) -> Result<Rc<RemoteRelation>> {
+        let session = self.session()?;
+        if let Some(known) = session.known_relation(self.place.relid) {
+            return Ok(known);
+        }
+        session.ask_relations(&self.tables_of_tree()?)?;
+        session.known_relation(self.place.relid).ok_or_else(|| {
+            FdwError::internal(format!(
+                "foreign table \"{}\" changed while it was looked at",
+                self.target.relation.display_name()
+            ))
+        })
+    }
+
+    /// The table itself, or all foreign tables of the tree on the same server: one question serves them all.
+    fn tables_of_tree(&self) -> Result<Vec<(Oid, RemoteTable)>> {
+        let mut tables = vec![(self.place.relid, self.target.remote.clone())];
+        if self.place.root != self.place.relid {
+            for leaf in catalog::foreign_leaves(self.place.root)? {
+                if leaf != self.place.relid
+                    && catalog::foreign_table(leaf)?.server == self.target.server.oid
+                {
+                    tables.push((leaf, Target::of(leaf)?.remote));
+                }
+            }
+        }
+        Ok(tables)
+    }
+}

@@ -1,0 +1,87 @@
+//! Whether the rows of a target may wait in a buffer.
+
+/// Why rows go to the shard one at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SingleReason {
+    /// RETURNING needs what the shard stored, row by row.
+    Returning,
+    /// Row triggers of the foreign table see each row before the next one.
+    RowTriggers,
+    /// A view's CHECK OPTION looks at what the shard stored.
+    CheckOption,
+    /// The option `batch_size` is 1.
+    BatchSize,
+    /// COPY counts rows as they are handed over, and the shard may store fewer (PostgreSQL before 16).
+    UncountedCopy,
+}
+
+impl SingleReason {
+    /// The words EXPLAIN uses.
+    pub fn describe(self) -> &'static str {
+        match self {
+            SingleReason::Returning => "RETURNING",
+            SingleReason::RowTriggers => "row triggers",
+            SingleReason::CheckOption => "WITH CHECK OPTION",
+            SingleReason::BatchSize => "batch_size is 1",
+            SingleReason::UncountedCopy => "the shard may store fewer rows than COPY counts",
+        }
+    }
+}
+
+/// What of a target decides over batching. Only at its first row is all of it known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Circumstances {
+    pub returning: bool,
+    pub before_row_triggers: bool,
+    pub after_row_triggers: bool,
+    pub check_option: bool,
+}
+
+impl Circumstances {
+    /// The reason for single rows, if there is one.
+    pub fn single_reason(self, batch_size: usize) -> Option<SingleReason> {
+        if self.returning {
+            Some(SingleReason::Returning)
+        } else if self.before_row_triggers || self.after_row_triggers {
+            Some(SingleReason::RowTriggers)
+        } else if self.check_option {
+            Some(SingleReason::CheckOption)
+        } else if batch_size == 1 {
+            Some(SingleReason::BatchSize)
+        } else {
+            None
+        }
+    }
+
+    /// Does anybody look at the row that the shard stored?
+    pub fn needs_stored_row(self) -> bool {
+        self.returning || self.after_row_triggers || self.check_option
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_the_way_means_batches() {
+        assert_eq!(Circumstances::default().single_reason(2), None);
+        assert_eq!(
+            Circumstances::default().single_reason(1),
+            Some(SingleReason::BatchSize)
+        );
+    }
+
+    #[test]
+    fn before_triggers_do_not_need_the_stored_row() {
+        let circumstances = Circumstances {
+            before_row_triggers: true,
+            ..Circumstances::default()
+        };
+        assert_eq!(
+            circumstances.single_reason(1000),
+            Some(SingleReason::RowTriggers)
+        );
+        assert!(!circumstances.needs_stored_row());
+    }
+}

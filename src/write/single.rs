@@ -1,0 +1,87 @@
+//! Rows that go to the shard one at a time, because somebody looks at each of them.
+
+use crate::model::error::Result;
+use crate::model::insert::Clauses;
+use crate::model::sql::Sql;
+use crate::model::statement::insert_row;
+use crate::pg::target::Target;
+use crate::pg::typio::Transmission;
+use crate::pg::value::{Encoder, Row};
+use crate::pq::PgResult;
+use crate::remote::session::SessionRef;
+use crate::remote::statement::{Param, Statement, Subject};
+use crate::remote::stats::WriteStats;
+use crate::write::columns::Sent;
+use std::rc::Rc;
+
+/// A statement for one row. All values travel as text, and the shard infers their types.
+pub struct SingleRow {
+    session: SessionRef,
+    sql: Rc<Sql>,
+    table: Rc<[u8]>,
+    encoders: Vec<Encoder>,
+    rows: u64,
+    stats: WriteStats,
+}
+
+impl SingleRow {
+    /// `returning`: the columns wanted back.
+    pub fn insert(
+        session: SessionRef,
+        target: &Target,
+        sent: &Sent,
+        clauses: &Clauses,
+        returning: Option<&[i16]>,
+    ) -> SingleRow {
+        let sql = insert_row(&target.remote, &sent.attnums, clauses, returning);
+        let encoders = sent
+            .attnums
+            .iter()
+            .filter_map(|attnum| target.relation.column(*attnum))
+            .map(Encoder::text)
+            .collect();
+        SingleRow {
+            session,
+            sql: Rc::new(sql),
+            table: target.relation.name.as_slice().into(),
+            encoders,
+            rows: 0,
+            stats: WriteStats::default(),
+        }
+    }
+
+    pub fn sql(&self) -> &Sql {
+        &self.sql
+    }
+
+    pub fn session(&self) -> &SessionRef {
+        &self.session
+    }
+
+    pub fn stats(&self) -> WriteStats {
+        self.stats
+    }
+
+    /// Sends the row, after everything that waits, and returns the shard's answer.
+    pub fn execute(&mut self, row: &Row) -> Result<PgResult> {
+        let params = {
+            let _pinned = (!self.encoders.is_empty()).then(Transmission::begin);
+            self.encoders
+                .iter()
+                .map(|encoder| encoder.text_value(row).map(Param::text))
+                .collect::<Result<Vec<_>>>()?
+        };
+        self.rows += 1;
+        let statement = Statement {
+            sql: self.sql.clone(),
+            params,
+            writes: true,
+            subject: Subject {
+                table: Some(self.table.clone()),
+                rows: Some((self.rows, self.rows)),
+            },
+        };
+        self.stats.count_single(statement.len() as u64);
+        self.session.execute(&statement)
+    }
+}
