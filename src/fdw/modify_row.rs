@@ -22,6 +22,8 @@ pub struct RowModify {
     relation: pg_sys::Relation,
     /// Place of the ctid in the rows of the plan below.
     ctid: pg_sys::AttrNumber,
+    /// For what output functions leave behind; emptied before each row.
+    scratch: MemoryContext,
 }
 
 /// What PlanForeignModify returns for UPDATE and DELETE.
@@ -121,8 +123,8 @@ unsafe fn updated_columns(
     }
 }
 
-/// Columns that the shard must return: for RETURNING, for check options of views above, and all for AFTER ROW
-/// triggers.
+/// Columns that the shard must return: those of RETURNING, and all for AFTER ROW triggers and for check options of
+/// views above, whose error shows the row.
 ///
 /// # Safety
 /// `modify` is valid and has this subplan.
@@ -135,20 +137,18 @@ unsafe fn returned_columns(
 ) -> Option<Vec<i16>> {
     // SAFETY: by the contract; the lists are empty or have one list for each target.
     unsafe {
+        let exprs_of = |lists: *mut pg_sys::List| match lists.is_null() {
+            true => ptr::null_mut(),
+            false => pg_sys::list_nth(lists, subplan_index),
+        };
+        let returning = exprs_of((*modify).returningLists);
+        let whole_row = after_row_trigger || !exprs_of((*modify).withCheckOptionLists).is_null();
         let mut used = ptr::null_mut();
-        let mut is_needed = after_row_trigger;
-        for lists in [(*modify).returningLists, (*modify).withCheckOptionLists] {
-            if lists.is_null() {
-                continue;
-            }
-            let exprs = pg_sys::list_nth(lists, subplan_index);
-            is_needed |= !exprs.is_null();
-            pg_sys::pull_varattnos(exprs.cast(), result_relation, &mut used);
-        }
-        if after_row_trigger {
-            // A reference to the whole row.
+        pg_sys::pull_varattnos(returning.cast(), result_relation, &mut used);
+        if whole_row {
             used = pg_sys::bms_add_member(used, -pg_sys::FirstLowInvalidHeapAttributeNumber);
         }
+        let is_needed = whole_row || !returning.is_null();
         is_needed.then(|| columns_of(used, target))
     }
 }
@@ -191,6 +191,7 @@ pub unsafe fn begin(
             writer: RowWriter::new(plan, &name_of(relation), server, user, returning),
             relation,
             ctid,
+            scratch: MemoryContext::child_of((*estate).es_query_cxt, c"shard_fdw row"),
         })
     }
 }
@@ -254,6 +255,8 @@ pub unsafe fn write(
         if is_null {
             return Err(FdwError::internal("ctid is NULL"));
         }
+        state.scratch.reset();
+        let entered = state.scratch.enter();
         let transmission = Transmission::begin();
         let ctid = c_string(&output(pg_sys::TIDOID, ctid))?;
         let descriptor = (*state.relation).rd_att;
@@ -266,7 +269,7 @@ pub unsafe fn write(
                 false => Some(c_string(&output(type_oid, value))?),
             });
         }
-        drop(transmission);
+        drop((transmission, entered));
         Ok(match state.writer.write(ctid, values)? {
             Outcome::Nothing => ptr::null_mut(),
             Outcome::Done => slot,

@@ -17,7 +17,7 @@ use std::rc::Rc;
 /// What the session knows of a scan.
 pub struct CursorState {
     number: u64,
-    sql: Sql,
+    sql: Rc<Sql>,
     subject: Subject,
     params: RefCell<Option<Vec<Param>>>,
     /// `curcid` of the scan's snapshot: it sees writes with a smaller command id.
@@ -79,10 +79,14 @@ impl Cursor {
         params: Option<Vec<Param>>,
         command_id: u32,
     ) -> Cursor {
+        let sql = Rc::new(sql);
         let state = Rc::new(CursorState {
             number: session.new_cursor_number(),
+            subject: Subject {
+                query: Some(sql.clone()),
+                ..Subject::table(table)
+            },
             sql,
-            subject: Subject::table(table),
             params: RefCell::new(params),
             command_id,
             level: Cell::new(xact::nest_level()),

@@ -69,6 +69,8 @@ pub struct Subject {
     pub table: Option<Rc<[u8]>>,
     /// First and last row of a batch, counted from 1 within the statement over the rows that reached this table.
     pub rows: Option<(u64, u64)>,
+    /// Text to show instead of the command's own: the query of a cursor that is declared or fetched from.
+    pub query: Option<Rc<Sql>>,
 }
 
 impl Subject {
@@ -76,7 +78,7 @@ impl Subject {
     pub fn table(name: &[u8]) -> Subject {
         Subject {
             table: Some(name.into()),
-            rows: None,
+            ..Subject::default()
         }
     }
 }
@@ -122,7 +124,8 @@ pub fn add_context(error: FdwError, server: &[u8], sql: &Sql, subject: &Subject)
             format!(", rows {first} to {last}")
         });
     }
+    let shown = subject.query.as_deref().unwrap_or(sql);
     line.push("\nremote SQL command: ")
-        .push_bytes(&sql.shortened(CONTEXT_TEXT_LIMIT));
+        .push_bytes(&shown.shortened(CONTEXT_TEXT_LIMIT));
     error.with_context(line.into_bytes())
 }

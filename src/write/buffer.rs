@@ -222,6 +222,7 @@ impl RelationBuffer {
             subject: Subject {
                 table: Some(self.owner.table.clone()),
                 rows: Some((first, last)),
+                query: None,
             },
         };
         let mut stats = self.stats.get();

@@ -79,6 +79,7 @@ impl SingleRow {
             subject: Subject {
                 table: Some(self.table.clone()),
                 rows: Some((self.rows, self.rows)),
+                query: None,
             },
         };
         self.stats.count_single(statement.len() as u64);
