@@ -188,7 +188,14 @@ pub unsafe fn begin(
         };
         let server = (*pg_sys::GetForeignTable((*relation).rd_id)).serverid;
         Ok(RowModify {
-            writer: RowWriter::new(plan, &name_of(relation), server, user, returning),
+            writer: RowWriter::new(
+                plan,
+                &name_of(relation),
+                server,
+                user,
+                (*estate).es_output_cid,
+                returning,
+            ),
             relation,
             ctid,
             scratch: MemoryContext::child_of((*estate).es_query_cxt, c"shard_fdw row"),

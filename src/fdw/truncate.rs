@@ -5,6 +5,7 @@ use crate::model::statement;
 use crate::pg::catalog::nodes;
 use crate::pg::raise::guarded;
 use crate::pg::target::Target;
+use crate::pg::xact;
 use crate::remote::cache;
 use crate::remote::statement::{Statement, Subject};
 use pgrx::pg_sys;
@@ -60,7 +61,7 @@ fn truncate(targets: &[Target], restart_identity: bool, cascade: bool) -> Result
         .execute(&Statement {
             sql: Rc::new(statement::truncate(names, restart_identity, cascade)),
             params: Vec::new(),
-            writes: true,
+            written_by: Some(xact::current_command_id()),
             subject,
         })
         .map(|_| ())

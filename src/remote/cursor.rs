@@ -43,7 +43,7 @@ impl CursorState {
         Statement {
             sql: Rc::new(sql),
             params: self.params.borrow().clone().unwrap_or_default(),
-            writes: false,
+            written_by: None,
             subject: self.subject.clone(),
         }
     }
@@ -120,7 +120,7 @@ impl Cursor {
         if !self.state.declared.get() {
             let sees = self.state.command_id;
             self.session
-                .flush_where(FlushCause::Barrier, |written_by| written_by < sees)?;
+                .flush_where(FlushCause::Barrier, |rows| rows.command_id() < sees)?;
             self.session
                 .queue(&self.state.declaration(), Role::Forget)?;
             self.state.set_declared(true);

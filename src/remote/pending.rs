@@ -1,6 +1,5 @@
 //! What a session knows of the rows that wait in a relation buffer.
 
-use crate::model::error::Result;
 use crate::remote::statement::Statement;
 use crate::remote::stats::FlushCause;
 
@@ -14,8 +13,11 @@ pub trait PendingRows {
 
     fn is_empty(&self) -> bool;
 
+    /// Size of the rows in wire form.
+    fn bytes(&self) -> usize;
+
     /// Takes the rows as statements, each of which carries one batch.
-    fn take(&self, cause: FlushCause) -> Result<Vec<Statement>>;
+    fn take(&self, cause: FlushCause) -> Vec<Statement>;
 
     /// A batch has been answered with this number of rows.
     fn answered(&self, rows: u64);

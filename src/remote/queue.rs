@@ -193,7 +193,7 @@ impl Queue {
     }
 
     /// Forgets everything under way: its connection is gone.
-    fn abandon(&mut self) {
+    pub fn abandon(&mut self) {
         self.entries.clear();
         self.bytes_in_flight = 0;
         self.unsent = false;

@@ -107,7 +107,7 @@ impl Session {
                 Param::binary(TEXT_ARRAY, schemas.finish()),
                 Param::binary(TEXT_ARRAY, names.finish()),
             ],
-            writes: false,
+            written_by: None,
             subject: Subject::default(),
         };
         self.enter()?;

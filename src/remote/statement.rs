@@ -88,8 +88,8 @@ impl Subject {
 pub struct Statement {
     pub sql: Rc<Sql>,
     pub params: Vec<Param>,
-    /// Does it change data (or might)? Decides over the checks before COMMIT.
-    pub writes: bool,
+    /// The command id that its changes of data carry, if it changes any.
+    pub written_by: Option<u32>,
     pub subject: Subject,
 }
 
@@ -99,7 +99,7 @@ impl Statement {
         Statement {
             sql: Rc::new(sql.into()),
             params: Vec::new(),
-            writes: false,
+            written_by: None,
             subject: Subject::default(),
         }
     }

@@ -218,7 +218,7 @@ impl RelationBuffer {
         let statement = Statement {
             sql,
             params,
-            writes: true,
+            written_by: Some(self.owner.command_id),
             subject: Subject {
                 table: Some(self.owner.table.clone()),
                 rows: Some((first, last)),
@@ -275,23 +275,27 @@ impl PendingRows for RelationBuffer {
         self.count.get() == 0
     }
 
-    fn take(&self, cause: FlushCause) -> Result<Vec<Statement>> {
+    fn bytes(&self) -> usize {
+        self.bytes.get()
+    }
+
+    fn take(&self, cause: FlushCause) -> Vec<Statement> {
         let count = self.count.replace(0);
-        let bytes = self.bytes.replace(0);
+        self.bytes.set(0);
         if count == 0 {
-            return Ok(Vec::new());
+            return Vec::new();
         }
         let alone = self.last_row_bytes.get() > self.limits.batch_bytes;
-        if alone && count > 1 && bytes > 0 {
+        if alone && count > 1 {
             let last = self.take_last_row();
             let others = self.take_rows();
-            return Ok(vec![
+            return vec![
                 self.statement(others, count - 1, cause),
                 self.statement(last, 1, cause),
-            ]);
+            ];
         }
         let rows = self.take_rows();
-        Ok(vec![self.statement(rows, count, cause)])
+        vec![self.statement(rows, count, cause)]
     }
 
     fn answered(&self, rows: u64) {

@@ -145,6 +145,7 @@ impl Insert {
                 &self.target,
                 &sent,
                 &clauses,
+                self.place.command_id,
                 self.wants_stored_row.then_some(columns.as_slice()),
             ))
         } else {

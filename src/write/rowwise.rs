@@ -70,6 +70,8 @@ pub struct RowWriter {
     subject: Subject,
     server: Oid,
     user: Oid,
+    /// Command id of the statement.
+    command_id: u32,
     /// Found at the first row, and kept.
     session: Option<SessionRef>,
     /// Reads what is returned, into the context.
@@ -83,6 +85,7 @@ impl RowWriter {
         table: &[u8],
         server: Oid,
         user: Oid,
+        command_id: u32,
         returning: Option<(Decoder, MemoryContext)>,
     ) -> RowWriter {
         RowWriter {
@@ -91,6 +94,7 @@ impl RowWriter {
             subject: Subject::table(table),
             server,
             user,
+            command_id,
             session: None,
             returning,
         }
@@ -111,7 +115,7 @@ impl RowWriter {
         let statement = Statement {
             sql: self.sql.clone(),
             params: params.map(Param::text).collect(),
-            writes: true,
+            written_by: Some(self.command_id),
             subject: self.subject.clone(),
         };
         let answer = self.session.insert(session).execute(&statement)?;

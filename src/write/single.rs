@@ -20,6 +20,7 @@ pub struct SingleRow {
     sql: Rc<Sql>,
     table: Rc<[u8]>,
     encoders: Vec<Encoder>,
+    command_id: u32,
     rows: u64,
     stats: WriteStats,
 }
@@ -31,6 +32,7 @@ impl SingleRow {
         target: &Target,
         sent: &Sent,
         clauses: &Clauses,
+        command_id: u32,
         returning: Option<&[i16]>,
     ) -> SingleRow {
         let sql = insert_row(&target.remote, &sent.attnums, clauses, returning);
@@ -45,6 +47,7 @@ impl SingleRow {
             sql: Rc::new(sql),
             table: target.relation.name.as_slice().into(),
             encoders,
+            command_id,
             rows: 0,
             stats: WriteStats::default(),
         }
@@ -75,7 +78,7 @@ impl SingleRow {
         let statement = Statement {
             sql: self.sql.clone(),
             params,
-            writes: true,
+            written_by: Some(self.command_id),
             subject: Subject {
                 table: Some(self.table.clone()),
                 rows: Some((self.rows, self.rows)),

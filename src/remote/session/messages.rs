@@ -1,0 +1,185 @@
+//! Messages: what is sent together, and waiting for the answers.
+
+use super::{Lost, Session, State};
+use crate::model::error::{FdwError, Result};
+use crate::model::socket::{Interest, Socket};
+use crate::pg::version::WaitEvent;
+use crate::pg::wait;
+use crate::remote::notice;
+use crate::remote::queue::Role;
+use crate::remote::statement::Statement;
+use std::time::Instant;
+
+impl Session {
+    /// Adds a statement to the current message.
+    pub(in crate::remote) fn queue(&self, statement: &Statement, role: Role) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let State { link, queue, .. } = &mut *state;
+        let sent = match link {
+            Some(link) => queue.send(&mut link.connection, statement, role),
+            None => Err(b"there is no connection".to_vec()),
+        };
+        self.lose_on_error(&mut state, sent)
+    }
+
+    /// Ends the current message, and sends what the socket takes.
+    pub(in crate::remote) fn end_message(&self) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let State { link, queue, .. } = &mut *state;
+        let sent = match link {
+            Some(link) => queue.end_message(&mut link.connection),
+            None => Err(b"there is no connection".to_vec()),
+        };
+        state.awaiting = true;
+        self.lose_on_error(&mut state, sent)
+    }
+
+    pub(super) fn lose_on_error(
+        &self,
+        state: &mut State,
+        sent: std::result::Result<(), Vec<u8>>,
+    ) -> Result<()> {
+        let Err(reason) = sent else { return Ok(()) };
+        let bad = state
+            .link
+            .as_ref()
+            .is_none_or(|link| link.connection.is_bad());
+        let error = self.lost_error(&reason);
+        if !bad {
+            return Err(FdwError::Protocol {
+                message: format!("could not send a statement to server \"{}\"", self.name),
+                detail: Some(reason),
+            });
+        }
+        state.lose_connection(error.clone());
+        Err(state.lost.as_ref().map_or(error, |lost| lost.error.clone()))
+    }
+
+    /// Sends and reads what can be done without waiting, and notes errors.
+    pub(in crate::remote) fn advance(&self) {
+        let mut state = self.state.borrow_mut();
+        let State { link, queue, .. } = &mut *state;
+        let Some(link) = link else { return };
+        let alive = queue.advance(&mut link.connection, &self.server.name);
+        if let Some(error) = state.queue.take_error() {
+            self.forget_relations();
+            state.lose(error);
+        }
+        if let Err(reason) = alive {
+            let error = self.lost_error(&reason);
+            state.lose_connection(error);
+        }
+    }
+
+    /// Ends a message that has been begun: without that the shard would answer nothing of it. An error shows as a
+    /// lost connection.
+    pub(super) fn finish_message(&self) {
+        if self.state.borrow().queue.has_open_message() {
+            let _ = self.end_message();
+        }
+    }
+
+    /// What a wait for answers waits for.
+    pub(super) fn wanted(&self) -> Option<(Socket, Interest)> {
+        let state = self.state.borrow();
+        let socket = state.link.as_ref()?.connection.socket()?;
+        let interest = Interest {
+            read: true,
+            write: state.queue.has_unsent(),
+        };
+        Some((socket, interest))
+    }
+
+    pub(super) fn wait_until(&self, done: impl Fn(&State) -> bool) -> Result<()> {
+        wait_for(&[self], |session| done(&session.state.borrow()), None).map(|_| ())
+    }
+
+    pub(super) fn relay_notices(&self) {
+        let mut state = self.state.borrow_mut();
+        let Some(link) = &mut state.link else { return };
+        if link.connection.has_notices() {
+            let (notices, dropped) = link.connection.take_notices();
+            drop(state);
+            notice::relay(&self.name, notices, dropped);
+        }
+    }
+}
+
+impl State {
+    /// Notes an error that spoils the remote transaction at its present depth.
+    pub(super) fn lose(&mut self, error: FdwError) {
+        self.errors += 1;
+        let level = self.depth.get();
+        if self.lost.is_none() {
+            self.lost = Some(Lost { level, error });
+        }
+    }
+
+    /// Drops the connection. With a remote transaction open, all of that is lost.
+    pub(super) fn lose_connection(&mut self, error: FdwError) {
+        self.link = None;
+        self.queue.abandon();
+        let level = self.depth.begun_at();
+        match &mut self.lost {
+            Some(lost) => lost.level = lost.level.min(level),
+            None => self.lost = Some(Lost { level, error }),
+        }
+    }
+
+    pub(super) fn leave_read_only(&mut self, level: i32) {
+        if self.read_only_at.is_some_and(|at| at >= level) {
+            self.read_only_at = None;
+        }
+    }
+}
+
+/// Waits until `done` holds for each of the sessions, working on all of them meanwhile. False: the deadline came
+/// first. An interrupt leaves everything as consistent as it was.
+pub(in crate::remote) fn wait_for(
+    sessions: &[&Session],
+    done: impl Fn(&Session) -> bool,
+    deadline: Option<Instant>,
+) -> Result<bool> {
+    let started = Instant::now();
+    let mut waited = false;
+    for session in sessions {
+        session.finish_message();
+    }
+    loop {
+        let mut sockets = Vec::new();
+        for session in sessions {
+            session.advance();
+            if !done(session) {
+                sockets.extend(session.wanted());
+            }
+        }
+        if sockets.is_empty() {
+            break;
+        }
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Ok(false);
+        }
+        waited = true;
+        wait::for_sockets(&sockets, deadline, WaitEvent::Result)?;
+    }
+    for session in sessions {
+        let mut state = session.state.borrow_mut();
+        if waited && std::mem::take(&mut state.awaiting) {
+            state.waits.round_trips += 1;
+            state.waits.waited += started.elapsed();
+        }
+        drop(state);
+        session.relay_notices();
+    }
+    Ok(true)
+}
+
+/// Waits until everything sent on the sessions has been answered, and returns the first error.
+pub fn drain_all(sessions: &[&Session]) -> Result<()> {
+    wait_for(
+        sessions,
+        |session| session.state.borrow().queue.is_empty(),
+        None,
+    )?;
+    sessions.iter().try_for_each(|session| session.check())
+}

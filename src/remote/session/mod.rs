@@ -1,0 +1,272 @@
+//! A session: our one connection to a server for one user mapping, with its remote transaction.
+
+mod begin;
+mod cursors;
+mod ends;
+mod messages;
+mod rows;
+
+pub use messages::drain_all;
+pub(super) use messages::wait_for;
+
+use crate::model::depth::Depth;
+use crate::model::error::{FdwError, Result};
+use crate::model::option::{MappingOptions, ServerOptions};
+use crate::pg::invalidation::{self, Changed};
+use crate::pg::{backend, catalog, xact};
+use crate::pq::PgResult;
+use crate::remote::connect::{self, Established};
+use crate::remote::cursor::CursorState;
+use crate::remote::pending::PendingRows;
+use crate::remote::queue::{Queue, Role};
+use crate::remote::relation::KnownRelations;
+use crate::remote::statement::Statement;
+use crate::remote::stats::{FlushCause, WaitStats, WriteStats};
+use pgrx::pg_sys::Oid;
+use std::cell::{Cell, RefCell};
+use std::rc::{Rc, Weak};
+
+/// How everybody holds a session.
+pub type SessionRef = Rc<Session>;
+
+/// An error that has made the remote transaction useless at a nesting level and above.
+struct Lost {
+    level: i32,
+    error: FdwError,
+}
+
+/// The changing part of a session.
+#[derive(Default)]
+pub(super) struct State {
+    pub link: Option<Established>,
+    pub queue: Queue,
+    pub depth: Depth,
+    lost: Option<Lost>,
+    /// Level at which the remote transaction became READ ONLY.
+    read_only_at: Option<i32>,
+    /// Has the remote transaction changed data?
+    pub wrote: bool,
+    pub cursors: Vec<Weak<CursorState>>,
+    /// Remote cursors to close with the next message, with the level they live at.
+    pub closing: Vec<(i32, u64)>,
+    next_cursor: u64,
+    /// Errors read so far, and before the statements of [`Session::send_undo`].
+    errors: u64,
+    errors_before_undo: u64,
+    waits: WaitStats,
+    /// Something was sent since the last wait.
+    awaiting: bool,
+}
+
+/// A session. Not connected before its first use.
+pub struct Session {
+    server: catalog::Server,
+    mapping: catalog::UserMapping,
+    name: String,
+    options: ServerOptions,
+    mapping_options: MappingOptions,
+    /// With whose rights the next connection is made.
+    user: Cell<Oid>,
+    server_hash: u32,
+    mapping_hash: u32,
+    /// Server or mapping have changed: close the connection as soon as it is idle.
+    stale: Cell<bool>,
+    pub(super) state: RefCell<State>,
+    pending: RefCell<Vec<Rc<dyn PendingRows>>>,
+    pub(super) relations: RefCell<KnownRelations>,
+    /// The last command that asked about all relations below one: its id, and that relation.
+    pub(super) asked_by: Cell<(u32, Oid)>,
+    writes: Cell<WriteStats>,
+}
+
+impl Session {
+    pub(super) fn new(
+        server: catalog::Server,
+        mapping: catalog::UserMapping,
+        options: ServerOptions,
+        mapping_options: MappingOptions,
+    ) -> Session {
+        Session {
+            server_hash: invalidation::server_hash(server.oid),
+            mapping_hash: invalidation::mapping_hash(mapping.oid),
+            user: Cell::new(mapping.user),
+            name: server.display_name(),
+            server,
+            mapping,
+            options,
+            mapping_options,
+            stale: Cell::new(false),
+            state: RefCell::default(),
+            pending: RefCell::default(),
+            relations: RefCell::default(),
+            asked_by: Cell::new((0, Oid::INVALID)),
+            writes: Cell::default(),
+        }
+    }
+
+    pub fn server(&self) -> &catalog::Server {
+        &self.server
+    }
+
+    pub fn mapping(&self) -> &catalog::UserMapping {
+        &self.mapping
+    }
+
+    pub fn options(&self) -> &ServerOptions {
+        &self.options
+    }
+
+    /// Counters of all writes since the session object was made.
+    pub fn write_stats(&self) -> WriteStats {
+        self.writes.get()
+    }
+
+    pub fn wait_stats(&self) -> WaitStats {
+        self.state.borrow().waits
+    }
+
+    /// Process id of the shard's backend, if connected.
+    pub fn backend_pid(&self) -> Option<i32> {
+        let state = self.state.borrow();
+        state
+            .link
+            .as_ref()
+            .map(|link| link.connection.backend_pid())
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.state.borrow().link.is_some()
+    }
+
+    pub fn in_transaction(&self) -> bool {
+        self.state.borrow().depth.is_open()
+    }
+
+    pub fn is_stale(&self) -> bool {
+        self.stale.get()
+    }
+
+    /// Closes the connection as soon as it is idle if the change concerns its server or mapping. Safe to call from an
+    /// invalidation callback at any moment.
+    pub(super) fn invalidate(&self, changed: Changed) {
+        if !changed.concerns(self.server_hash, self.mapping_hash) {
+            return;
+        }
+        self.stale.set(true);
+        if let Ok(mut state) = self.state.try_borrow_mut() {
+            if !state.depth.is_open() && state.lost.is_none() {
+                state.link = None;
+            }
+        }
+    }
+
+    /// Closes the connection unless a transaction uses it. Returns whether it is closed now.
+    pub fn disconnect(&self) -> bool {
+        let mut state = self.state.borrow_mut();
+        if state.depth.is_open() {
+            return false;
+        }
+        state.link = None;
+        true
+    }
+
+    /// What the rules for credentials need to know when `user` is the one with whose rights tables are used.
+    pub(super) fn inputs<'a>(
+        &'a self,
+        user: Oid,
+        application_name: &'a [u8],
+    ) -> connect::Inputs<'a> {
+        connect::Inputs {
+            server: &self.name,
+            options: &self.options,
+            mapping: &self.mapping_options,
+            superuser: backend::is_superuser(user),
+            application_name,
+        }
+    }
+
+    /// May `user` use the session? The mapping of PUBLIC serves users with different rights.
+    pub(super) fn check_user(&self, user: Oid) -> Result<()> {
+        match &self.state.borrow().link {
+            Some(link) => connect::check_reuse(&self.inputs(user, b""), link),
+            None => {
+                self.user.set(user);
+                Ok(())
+            }
+        }
+    }
+
+    /// The server's name for messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Is the remote transaction still good for the running statement?
+    pub fn check(&self) -> Result<()> {
+        match &self.state.borrow().lost {
+            Some(lost) => Err(lost.error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Connects, begins the remote transaction and sets savepoints, as far as the current local level needs it.
+    /// What it sends goes out with the next message.
+    pub fn enter(&self) -> Result<()> {
+        self.check()?;
+        let level = xact::nest_level();
+        if !self.in_transaction() {
+            self.begin(level)?;
+        }
+        let depth = self.state.borrow().depth;
+        if depth.get() < level {
+            self.flush_where(FlushCause::Savepoint, |_| true)?;
+            self.drain()?;
+            self.declare_where(|_| true)?;
+            for savepoint in depth.missing(level) {
+                self.queue(
+                    &Statement::plain(format!("SAVEPOINT s{savepoint}").as_str()),
+                    Role::Forget,
+                )?;
+                self.state.borrow_mut().depth.deepen(savepoint);
+            }
+        }
+        self.enter_read_only(level)
+    }
+
+    /// Runs a statement after everything that waits, and returns its answer.
+    pub fn execute(&self, statement: &Statement) -> Result<PgResult> {
+        self.enter()?;
+        self.flush_where(FlushCause::Barrier, |_| true)?;
+        if let Some(written_by) = statement.written_by {
+            self.declare_where(|cursor| cursor.command_id <= written_by)?;
+            self.state.borrow_mut().wrote = true;
+        }
+        self.ask(statement)
+    }
+
+    /// Sends a statement as the last of the current message, and waits for its answer.
+    pub(super) fn ask(&self, statement: &Statement) -> Result<PgResult> {
+        self.close_cursors()?;
+        let ticket = self.state.borrow_mut().queue.new_ticket();
+        self.queue(statement, Role::Ticket(ticket))?;
+        self.end_message()?;
+        self.wait_until(|state| state.queue.has_answer(ticket) || state.link.is_none())?;
+        let reply = self.state.borrow_mut().queue.take_answer(ticket);
+        match reply {
+            Some(Ok(result)) => {
+                self.check()?;
+                Ok(result)
+            }
+            Some(Err(error)) => Err(self.check().err().unwrap_or(error)),
+            None => {
+                self.check()?;
+                Err(self.lost_error(b"no answer arrived"))
+            }
+        }
+    }
+
+    /// Waits until everything sent has been answered.
+    pub fn drain(&self) -> Result<()> {
+        drain_all(&[self])
+    }
+}
