@@ -397,3 +397,134 @@ unsafe fn constant(constant: &pg_sys::Const) -> Option<Kind> {
     }
     Some(Kind::Literal(Some(text)))
 }
+
+#[cfg(feature = "pg_test")]
+#[pgrx::pg_schema]
+mod tests {
+    use super::*;
+    use pgrx::prelude::*;
+
+    const RELID: u32 = 1;
+    /// `int4 = int4`.
+    const INT4EQ: u32 = 96;
+
+    fn var(relid: i32, attnum: i16, level: u32) -> *mut pg_sys::Node {
+        // SAFETY: makes a valid node.
+        unsafe { pg_sys::makeVar(relid, attnum, pg_sys::INT4OID, -1, Oid::INVALID, level).cast() }
+    }
+
+    fn text_const(type_oid: Oid, text: &std::ffi::CStr) -> *mut pg_sys::Node {
+        let (mut input, mut io_param, mut length, mut by_value) =
+            (Oid::INVALID, Oid::INVALID, 0, false);
+        // SAFETY: the text is read by the type's own input function.
+        unsafe {
+            pg_sys::getTypeInputInfo(type_oid, &mut input, &mut io_param);
+            pg_sys::get_typlenbyval(type_oid, &mut length, &mut by_value);
+            let value = pg_sys::OidInputFunctionCall(input, text.as_ptr().cast_mut(), io_param, -1);
+            pg_sys::makeConst(
+                type_oid,
+                -1,
+                Oid::INVALID,
+                length.into(),
+                value,
+                false,
+                by_value,
+            )
+            .cast()
+        }
+    }
+
+    fn equals(left: *mut pg_sys::Node, right: *mut pg_sys::Node) -> *mut pg_sys::Node {
+        // SAFETY: both are valid nodes; the operator is int4 = int4.
+        unsafe {
+            pg_sys::make_opclause(
+                Oid::from_u32(INT4EQ),
+                pg_sys::BOOLOID,
+                false,
+                left.cast(),
+                right.cast(),
+                Oid::INVALID,
+                Oid::INVALID,
+            )
+            .cast()
+        }
+    }
+
+    fn convert(node: *mut pg_sys::Node) -> Option<Expr> {
+        // SAFETY: the node is valid.
+        unsafe { Converter::new(RELID, true).convert(node) }
+    }
+
+    #[pg_test]
+    fn operators_carry_what_printing_needs() {
+        let expr = convert(equals(var(1, 2, 0), text_const(pg_sys::INT4OID, c"7")))
+            .expect("representable");
+        let Kind::Operator { operator, args, .. } = &expr.kind else {
+            panic!("{expr:?}");
+        };
+        assert_eq!(
+            (operator.schema.as_slice(), operator.name.as_slice()),
+            (&b"pg_catalog"[..], &b"="[..])
+        );
+        assert!(operator.immutable && operator.extension == 0);
+        assert_eq!(args[0].kind, Kind::Column(2));
+        assert_eq!(args[1].kind, Kind::Literal(Some(b"7".to_vec())));
+        assert_eq!(args[1].result.name, b"integer");
+        assert_eq!(expr.result.oid, pg_sys::BOOLOID.to_u32());
+    }
+
+    #[pg_test]
+    fn equal_parameters_share_a_number() {
+        let mut converter = Converter::new(RELID, false);
+        let mut index = |attnum| {
+            // SAFETY: the node is valid.
+            match unsafe { converter.convert(var(2, attnum, 0)) }.map(|expr| expr.kind) {
+                Some(Kind::Param { index, source }) => {
+                    assert_eq!(source, Source::Outer);
+                    index
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!((index(1), index(3), index(1)), (0, 1, 0));
+        assert!(converter.param(1).is_some() && converter.param(2).is_none());
+    }
+
+    #[pg_test]
+    fn constants_do_not_depend_on_settings() {
+        Spi::run("SET LOCAL datestyle = 'SQL, DMY'; SET LOCAL intervalstyle = iso_8601; SET LOCAL extra_float_digits = -9")
+            .expect("settings");
+        for (type_oid, text) in [
+            (pg_sys::DATEOID, c"2024-02-29"),
+            (pg_sys::INTERVALOID, c"-1 days +02:03:04"),
+            (pg_sys::FLOAT8OID, c"0.1234567890123456"),
+        ] {
+            let kind = convert(text_const(type_oid, text)).map(|expr| expr.kind);
+            assert_eq!(kind, Some(Kind::Literal(Some(text.to_bytes().to_vec()))));
+        }
+        let kind = convert(text_const(pg_sys::REGCLASSOID, c"pg_class")).map(|expr| expr.kind);
+        let class = pg_sys::RelationRelationId.to_u32();
+        assert_eq!(
+            kind,
+            Some(Kind::ObjectLiteral {
+                text: b"pg_class".to_vec(),
+                object: class
+            })
+        );
+        let style: Option<String> = Spi::get_one("SHOW intervalstyle").expect("a setting");
+        assert_eq!(style.as_deref(), Some("iso_8601"));
+    }
+
+    #[pg_test]
+    fn what_cannot_be_represented_is_refused_as_a_whole() {
+        assert_eq!(convert(var(1, -3, 0)), None);
+        assert_eq!(convert(var(1, 1, 1)), None);
+        // SAFETY: a NullIfExpr is an OpExpr with another tag.
+        let unknown = unsafe {
+            let node = equals(var(1, 1, 0), var(1, 2, 0));
+            (*node).type_ = NodeTag::T_NullIfExpr;
+            node
+        };
+        assert_eq!(convert(equals(unknown, var(1, 2, 0))), None);
+    }
+}

@@ -157,14 +157,14 @@ mod tests {
             Item::Ints(vec![]),
             Item::Text(vec![]),
         ];
-        let list = encode(&items).unwrap();
+        let list = encode(&items).expect("no NUL");
         // SAFETY: the list is valid; copies and the read-back of node text are palloc'd.
         unsafe {
             let copy = pg_sys::copyObjectImpl(list.cast()).cast::<pg_sys::List>();
-            assert_eq!(decode(copy).unwrap(), items);
+            assert_eq!(decode(copy).expect("a copy"), items);
             let text = pg_sys::nodeToString(list.cast());
             let read = pg_sys::stringToNode(text).cast::<pg_sys::List>();
-            assert_eq!(decode(read).unwrap(), items);
+            assert_eq!(decode(read).expect("read back"), items);
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
         // SAFETY: makeInteger and lappend make valid nodes.
         let error = unsafe {
             let list = pg_sys::lappend(std::ptr::null_mut(), pg_sys::makeInteger(99).cast());
-            decode(list).unwrap_err()
+            decode(list).expect_err("version 99")
         };
         assert_eq!(error.to_string(), "plan-private data is malformed");
     }

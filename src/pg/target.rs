@@ -1,6 +1,6 @@
 //! A foreign table with its options and its names on the shard.
 
-use crate::model::error::{FdwError, Result};
+use crate::model::error::Result;
 use crate::model::option::{ColumnOptions, TableOptions};
 use crate::model::table::{RemoteColumn, RemoteTable};
 use crate::pg::catalog::{self, Relation, Server};
@@ -51,16 +51,5 @@ impl Target {
             options,
             remote,
         })
-    }
-
-    /// Name of a column for messages.
-    pub fn column_name(&self, attnum: i16) -> Result<&[u8]> {
-        match self.relation.column(attnum) {
-            Some(column) => Ok(&column.name),
-            None => Err(FdwError::internal(format!(
-                "relation \"{}\" has no column {attnum}",
-                self.relation.display_name()
-            ))),
-        }
     }
 }

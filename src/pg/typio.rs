@@ -20,11 +20,10 @@ pub struct Transmission {
 
 impl Transmission {
     pub fn begin() -> Transmission {
-        // SAFETY: plain calls and variables of the backend; the level is left in Drop or by the abort.
-        let transmission = Transmission {
-            nest_level: unsafe { pg_sys::NewGUCNestLevel() },
-        };
-        // SAFETY: as above.
+        // SAFETY: the level is left in Drop or by the abort.
+        let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
+        let transmission = Transmission { nest_level };
+        // SAFETY: plain variables of the backend.
         unsafe {
             if pg_sys::DateStyle != pg_sys::USE_ISO_DATES as i32 {
                 set(c"datestyle", c"ISO");

@@ -154,7 +154,7 @@ impl Scan {
         let stale = std::mem::take(&mut self.stale);
         let cursor = self.cursor()?;
         match values {
-            Some(values) if stale => cursor.restart(Some(values))?,
+            Some(values) if stale => cursor.restart(values)?,
             Some(values) => cursor.set_params(values),
             None => {}
         }

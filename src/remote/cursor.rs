@@ -97,18 +97,9 @@ impl Cursor {
         Cursor { session, state }
     }
 
-    pub fn session(&self) -> &SessionRef {
-        &self.session
-    }
-
     /// Gives the parameters, before the first fetch or after [`Cursor::restart`].
     pub fn set_params(&self, params: Vec<Param>) {
         *self.state.params.borrow_mut() = Some(params);
-    }
-
-    /// Has a set of parameters been given?
-    pub fn has_params(&self) -> bool {
-        self.state.params.borrow().is_some()
     }
 
     /// The next rows, as text; fewer than asked for at the end. Declares the cursor at the first call.
@@ -131,28 +122,16 @@ impl Cursor {
         self.session.ask(&fetch)
     }
 
-    /// Starts over: with other parameters by a new declaration, else by moving back to the first row.
-    pub fn restart(&self, params: Option<Vec<Param>>) -> Result<()> {
-        let declared = self.state.declared.get() && !self.state.gone.get();
-        match params {
-            Some(params) => {
-                if declared {
-                    self.session.enter()?;
-                    let close = format!("CLOSE c{}", self.state.number);
-                    self.session
-                        .queue(&Statement::plain(close.as_str()), Role::Forget)?;
-                    self.state.set_declared(false);
-                }
-                self.set_params(params);
-            }
-            None if declared => {
-                self.session.enter()?;
-                let rewind = format!("MOVE BACKWARD ALL IN c{}", self.state.number);
-                self.session
-                    .queue(&Statement::plain(rewind.as_str()), Role::Forget)?;
-            }
-            None => {}
+    /// Starts over at the next fetch, with these parameters.
+    pub fn restart(&self, params: Vec<Param>) -> Result<()> {
+        if self.state.declared.get() && !self.state.gone.get() {
+            self.session.enter()?;
+            let close = format!("CLOSE c{}", self.state.number);
+            self.session
+                .queue(&Statement::plain(close.as_str()), Role::Forget)?;
+            self.state.set_declared(false);
         }
+        self.set_params(params);
         Ok(())
     }
 
