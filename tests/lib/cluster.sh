@@ -32,13 +32,13 @@ clusters_end() {
     local status=$? name
     trap - EXIT
     trap '' INT TERM HUP
-    [ -z "$STOPPING" ] || printf '\nFAILED: %s\n' "$STOPPING" >&2
     for name in "${!CLUSTER_PORT[@]}"; do
         [ ! -s "$CLUSTERS/$name/postmaster.pid" ] ||
             as_postgres "$CLUSTER_BIN/pg_ctl" -D "$CLUSTERS/$name" -m immediate -w stop >/dev/null ||
             printf 'the server in %s does not stop\n' "$CLUSTERS/$name" >&2
     done
     [ -z "$CLUSTERS" ] || rm -rf "$CLUSTERS"
+    [ "$status" = 0 ] || printf '\n%s FAILED%s\n' "$(basename "$0")" "${STOPPING:+: $STOPPING}" >&2
     exit "$status"
 }
 
