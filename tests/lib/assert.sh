@@ -46,6 +46,7 @@ assert_make() {
         for part in contrib/postgres_fdw contrib/pg_stat_statements contrib/file_fdw; do
             quietly "$logs/make-contrib.log" "make $part" make -s -C $part install || exit 1
         done) || return 1
+    "$base/$major/bin/pg_config" --configure | grep -q -- --enable-cassert || return 1
     rm -rf "$base/source-$major"
     chmod -R go+rX "$base/$major"
 }
