@@ -128,7 +128,7 @@ fn commit_group(group: &[SessionRef]) -> Vec<(SessionRef, bool, Outcome)> {
         .map(|(session, ticket)| {
             let wrote = session.wrote();
             let outcome = outcome(session, ticket, interrupted);
-            if matches!(outcome, Outcome::Committed) {
+            if !matches!(outcome, Outcome::Unknown(_)) {
                 session.end_transaction();
             }
             (session.clone(), wrote, outcome)

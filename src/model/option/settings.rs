@@ -12,14 +12,18 @@ pub struct SessionSetting {
 }
 
 impl SessionSetting {
-    /// Adds a call of set_config() that makes the setting for the session. Unlike `SET name = 'value'`, which takes the
+    /// Adds a call of set_config() that makes the setting, for the session or for the running transaction only. Unlike `SET name = 'value'`, which takes the
     /// quoted text as one element, set_config() reads the value of a list setting such as search_path as a list.
-    pub fn push_call(&self, sql: &mut Sql) {
+    pub fn push_call(&self, sql: &mut Sql, for_transaction: bool) {
         sql.push("pg_catalog.set_config(")
             .push_literal(&self.name)
             .push(", ")
             .push_literal(&self.value)
-            .push(", false)");
+            .push(if for_transaction {
+                ", true)"
+            } else {
+                ", false)"
+            });
     }
 }
 
@@ -284,7 +288,9 @@ mod tests {
     fn list_values_go_through_set_config() {
         let mut sql = Sql::from("SELECT ");
         let settings = parse(b"search_path=\"r, public\",a.b=\"it's\"").unwrap();
-        sql.push_list(", ", &settings, |sql, setting| setting.push_call(sql));
+        sql.push_list(", ", &settings, |sql, setting| {
+            setting.push_call(sql, false)
+        });
         assert_eq!(
             sql.to_string(),
             "SELECT pg_catalog.set_config('search_path', 'r, public', false), \

@@ -4,6 +4,8 @@ mod keywords;
 mod policy;
 mod setup;
 
+pub use setup::of_transaction;
+
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::option::{MappingOptions, ServerOptions};
 use crate::model::socket::Interest;
@@ -35,6 +37,8 @@ pub struct Established {
     pub backend_pid: i32,
     /// `server_version_num` of the shard.
     pub version: i32,
+    /// Does a pooler stand in between, which may change the server's session between transactions?
+    pub pooled: bool,
 }
 
 /// Connects, waiting for the latch and the sockets only. An interrupt unwinds and closes what was begun.
@@ -62,7 +66,7 @@ pub fn connect(inputs: &Inputs) -> Result<Established> {
     connection
         .set_nonblocking()
         .map_err(|error| failed(inputs.server, error))?;
-    setup::run(inputs, &mut connection)?;
+    let pooled = setup::run(inputs, &mut connection)?;
     connection
         .enter_pipeline()
         .map_err(|error| failed(inputs.server, error))?;
@@ -71,6 +75,7 @@ pub fn connect(inputs: &Inputs) -> Result<Established> {
         connection,
         fd,
         version,
+        pooled,
     })
 }
 

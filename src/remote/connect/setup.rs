@@ -2,6 +2,7 @@
 
 use super::{failed, Inputs};
 use crate::model::error::{FdwError, Result};
+use crate::model::option::ServerOptions;
 use crate::model::socket::Interest;
 use crate::model::sql::Sql;
 use crate::pg::version::WaitEvent;
@@ -16,16 +17,19 @@ const OLDEST: i32 = 140_000;
 /// Settings that the text form of values, and our statements, rely on. The last one keeps a session alive while the
 /// local transaction is busy elsewhere.
 const SETTINGS: [&str; 9] = [
-    "SET search_path = pg_catalog",
-    "SET timezone = 'UTC'",
-    "SET datestyle = ISO",
-    "SET intervalstyle = postgres",
-    "SET extra_float_digits = 3",
-    "SET bytea_output = hex",
-    "SET array_nulls = on",
-    "SET standard_conforming_strings = on",
-    "SET idle_in_transaction_session_timeout = 0",
+    "search_path = pg_catalog",
+    "timezone = 'UTC'",
+    "datestyle = ISO",
+    "intervalstyle = postgres",
+    "extra_float_digits = 3",
+    "bytea_output = hex",
+    "array_nulls = on",
+    "standard_conforming_strings = on",
+    "idle_in_transaction_session_timeout = 0",
 ];
+
+/// Behind a pooler a client's process id is the pooler's invention.
+const BACKEND_PID: &str = "SELECT pg_catalog.pg_backend_pid()";
 
 /// The shard's version, if it is a PostgreSQL that we know how to talk to (else 0A000).
 pub fn check_version(server: &str, connection: &Connection) -> Result<i32> {
@@ -57,7 +61,10 @@ fn is_postgresql(version: &[u8]) -> bool {
 
 /// Makes the settings, in one message. An error of the option `session_settings` is the shard's own, with a CONTEXT
 /// that names the setting.
-pub fn run(inputs: &Inputs, connection: &mut Connection) -> Result<()> {
+///
+/// Returns whether a pooler stands in between. Then other clients may get the server's session between two
+/// transactions, and leave their settings there: [`of_transaction`] has to be sent in each.
+pub fn run(inputs: &Inputs, connection: &mut Connection) -> Result<bool> {
     let server = inputs.server;
     let message = CString::new(message(inputs).into_bytes())
         .map_err(|_| FdwError::internal("a setting contains a NUL character"))?;
@@ -87,21 +94,39 @@ pub fn run(inputs: &Inputs, connection: &mut Connection) -> Result<()> {
             None => format!("first message to server \"{server}\""),
         }));
     }
-    if results.len() != SETTINGS.len() + inputs.options.session_settings.len() {
-        return Err(failed(server, PqError::of(connection)));
+    let expected = SETTINGS.len() + inputs.options.session_settings.len() + 1;
+    match results.last().and_then(|result| result.value(0, 0)) {
+        Some(pid) if results.len() == expected => {
+            Ok(pid != connection.backend_pid().to_string().as_bytes())
+        }
+        _ => Err(failed(server, PqError::of(connection))),
     }
-    Ok(())
+}
+
+/// The settings once more, as commands that make them for the running transaction.
+pub fn of_transaction(options: &ServerOptions) -> Vec<Sql> {
+    let ours = SETTINGS
+        .iter()
+        .map(|setting| Sql::from(format!("SET LOCAL {setting}").as_str()));
+    let given = options.session_settings.iter().map(|setting| {
+        let mut sql = Sql::from("SELECT ");
+        setting.push_call(&mut sql, true);
+        sql
+    });
+    ours.chain(given).collect()
 }
 
 fn message(inputs: &Inputs) -> Sql {
     let mut sql = Sql::new();
-    sql.push_list("; ", SETTINGS, |sql, setting| {
-        sql.push(setting);
-    });
-    for setting in &inputs.options.session_settings {
-        sql.push("; SELECT ");
-        setting.push_call(&mut sql);
+    for setting in SETTINGS {
+        sql.push("SET ").push(setting).push("; ");
     }
+    for setting in &inputs.options.session_settings {
+        sql.push("SELECT ");
+        setting.push_call(&mut sql, false);
+        sql.push("; ");
+    }
+    sql.push(BACKEND_PID);
     sql
 }
 

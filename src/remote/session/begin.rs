@@ -28,8 +28,19 @@ impl Session {
         } else if !reused {
             self.queue(&begin, Role::Forget)?;
         }
+        self.state.borrow_mut().depth.begin(level);
+        let pooled = self
+            .state
+            .borrow()
+            .link
+            .as_ref()
+            .is_some_and(|link| link.pooled);
+        if pooled {
+            for setting in connect::of_transaction(&self.options) {
+                self.queue(&Statement::plain(setting), Role::Forget)?;
+            }
+        }
         let mut state = self.state.borrow_mut();
-        state.depth.begin(level);
         state.read_only_at = xact::is_read_only().then_some(1);
         Ok(())
     }
