@@ -4,28 +4,12 @@ use crate::model::error::Result;
 use crate::pg::memory::MemoryContext;
 use crate::pg::param::Params;
 use crate::pg::store::Store;
-use crate::pg::tuple::{Decoder, TextRows, Tuple};
-use crate::pq::PgResult;
+use crate::pg::tuple::{Decoder, Tuple};
 use crate::read::plan::ScanPlan;
 use crate::remote::cache;
 use crate::remote::cursor::Cursor;
 use crate::remote::statement::Param;
 use pgrx::pg_sys::Oid;
-use std::ffi::CStr;
-
-impl TextRows for PgResult {
-    fn row_count(&self) -> usize {
-        self.ntuples()
-    }
-
-    fn column_count(&self) -> usize {
-        self.nfields()
-    }
-
-    fn text(&self, row: usize, column: usize) -> Option<&CStr> {
-        PgResult::text(self, row, column)
-    }
-}
 
 /// Whose data a scan reads, and as of when.
 #[derive(Debug, Clone)]

@@ -10,6 +10,7 @@ pub mod notice;
 pub mod pending;
 mod queue;
 pub mod relation;
+mod rows;
 pub mod session;
 pub mod statement;
 pub mod stats;
