@@ -3,7 +3,7 @@
 //! A remote cursor does not see what is written after its declaration. So nothing is sent for a scan before its
 //! first fetch, unless something is about to be written that the scan must not see.
 
-use crate::model::error::{FdwError, Result};
+use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::sql::Sql;
 use crate::pg::xact;
 use crate::pq::PgResult;
@@ -22,8 +22,12 @@ pub struct CursorState {
     params: RefCell<Option<Vec<Param>>>,
     /// `curcid` of the scan's snapshot: it sees writes with a smaller command id.
     pub command_id: u32,
+    /// Nesting level of the local (sub)transaction that the scan belongs to.
     level: Cell<i32>,
-    declared: Cell<bool>,
+    /// Depth of the remote transaction in which the cursor was declared; None if there is no such cursor.
+    declared_at: Cell<Option<i32>>,
+    /// It went with a savepoint while the scan lives on: what was read of it cannot be continued.
+    lost: Cell<bool>,
     /// Its (sub)transaction is over.
     gone: Cell<bool>,
 }
@@ -34,7 +38,10 @@ impl CursorState {
     }
 
     pub fn can_be_declared(&self) -> bool {
-        !self.declared.get() && !self.gone.get() && self.params.borrow().is_some()
+        self.declared_at.get().is_none()
+            && !self.lost.get()
+            && !self.gone.get()
+            && self.params.borrow().is_some()
     }
 
     pub fn declaration(&self) -> Statement {
@@ -48,13 +55,25 @@ impl CursorState {
         }
     }
 
-    pub fn set_declared(&self, declared: bool) {
-        self.declared.set(declared);
+    /// The cursor has been declared at this depth of the remote transaction.
+    pub fn declared(&self, depth: i32) {
+        self.declared_at.set(Some(depth));
     }
 
     /// The subtransaction at `level` has ended well: what it made belongs to the one above.
     pub fn leave_level(&self, level: i32) {
         self.level.set(self.level.get().min(level - 1));
+        let declared_at = self.declared_at.get();
+        self.declared_at
+            .set(declared_at.map(|depth| depth.min(level - 1)));
+    }
+
+    /// The subtransaction at `level` is undone, and with it what the shard declared there.
+    pub fn undo_level(&self, level: i32) {
+        if self.declared_at.get().is_some_and(|depth| depth >= level) {
+            self.declared_at.set(None);
+            self.lost.set(true);
+        }
     }
 
     /// The shard has no such cursor any more.
@@ -90,7 +109,8 @@ impl Cursor {
             params: RefCell::new(params),
             command_id,
             level: Cell::new(xact::nest_level()),
-            declared: Cell::new(false),
+            declared_at: Cell::new(None),
+            lost: Cell::new(false),
             gone: Cell::new(false),
         });
         session.register_cursor(&state);
@@ -108,13 +128,19 @@ impl Cursor {
             return Err(FdwError::internal("the remote cursor of a scan is gone"));
         }
         self.session.enter()?;
-        if !self.state.declared.get() {
+        if self.state.lost.get() {
+            return Err(FdwError::local(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "cannot continue a foreign scan after the rollback of the savepoint in which it began",
+            ));
+        }
+        if self.state.declared_at.get().is_none() {
             let sees = self.state.command_id;
             self.session
                 .flush_where(FlushCause::Barrier, |rows| rows.command_id() < sees)?;
             self.session
                 .queue(&self.state.declaration(), Role::Forget)?;
-            self.state.set_declared(true);
+            self.state.declared(self.session.depth());
         }
         let number = self.state.number;
         let mut fetch = Statement::plain(format!("FETCH {rows} FROM c{number}").as_str());
@@ -124,21 +150,26 @@ impl Cursor {
 
     /// Starts over at the next fetch, with these parameters.
     pub fn restart(&self, params: Vec<Param>) -> Result<()> {
-        if self.state.declared.get() && !self.state.gone.get() {
+        if self.state.declared_at.get().is_some() && !self.state.gone.get() {
             self.session.enter()?;
             let close = format!("CLOSE c{}", self.state.number);
             self.session
                 .queue(&Statement::plain(close.as_str()), Role::Forget)?;
-            self.state.set_declared(false);
         }
+        self.state.declared_at.set(None);
+        self.state.lost.set(false);
         self.set_params(params);
         Ok(())
     }
 
     /// The scan is over. CLOSE rides with the next message.
     pub fn close(self) {
-        if self.state.declared.get() && !self.state.gone.get() {
-            let level = self.state.level.get();
+        if let Some(level) = self
+            .state
+            .declared_at
+            .get()
+            .filter(|_| !self.state.gone.get())
+        {
             let mut state = self.session.state.borrow_mut();
             state.closing.push((level, self.state.number));
         }

@@ -266,7 +266,8 @@ fn abort() -> Result<()> {
 }
 
 fn pre_commit_sub(level: i32) -> Result<()> {
-    in_transaction()
+    // Also those that have not begun: scans registered with them move up a level.
+    cache::all()
         .iter()
         .try_for_each(|session| session.pre_commit_sub(level))
 }

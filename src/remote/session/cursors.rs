@@ -36,9 +36,14 @@ impl Session {
             .collect();
         for cursor in waiting {
             self.queue(&cursor.declaration(), Role::Forget)?;
-            cursor.set_declared(true);
+            cursor.declared(self.depth());
         }
         Ok(())
+    }
+
+    /// Depth of the remote transaction: 1 at its top, one more for each savepoint.
+    pub(in crate::remote) fn depth(&self) -> i32 {
+        self.state.borrow().depth.get()
     }
 
     pub(super) fn close_cursors(&self) -> Result<()> {

@@ -52,8 +52,9 @@ impl Session {
             state.cursors.retain(|cursor| {
                 cursor.upgrade().is_some_and(|cursor| {
                     let survives = cursor.level() < level;
-                    if !survives {
-                        cursor.forget();
+                    match survives {
+                        true => cursor.undo_level(level),
+                        false => cursor.forget(),
                     }
                     survives
                 })
