@@ -133,9 +133,7 @@ unsafe fn circumstances(target: *mut pg_sys::ResultRelInfo) -> Circumstances {
                 triggers.trig_insert_before_row || triggers.trig_insert_instead_row
             }),
             after_row_triggers: triggers.is_some_and(|triggers| triggers.trig_insert_after_row),
-            check_option: check_options(target)
-                .iter()
-                .any(|kind| *kind == pg_sys::WCOKind::WCO_VIEW_CHECK),
+            check_option: check_options(target).contains(&pg_sys::WCOKind::WCO_VIEW_CHECK),
         }
     }
 }

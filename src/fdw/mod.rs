@@ -1,4 +1,8 @@
 //! What PostgreSQL sees: the wrapper's SQL objects and callbacks, each a thin shell around the rooms below.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a callback reads many fields of core's structs under one and the same contract"
+)]
 
 mod handler;
 mod insert;

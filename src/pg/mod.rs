@@ -1,4 +1,8 @@
 //! The backend's API in safe clothes: the only room beside `fdw/` and `pq/` with raw pointers.
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "walking a node or tuple of core takes many reads under one and the same contract"
+)]
 
 pub mod backend;
 pub mod catalog;

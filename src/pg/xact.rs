@@ -35,9 +35,14 @@ pub fn register(hooks: Hooks) {
 unsafe extern "C-unwind" fn xact_callback(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
     let Some(hooks) = HOOKS.get() else { return };
     match event {
-        // SAFETY (both): this frame holds no destructors.
-        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => unsafe { guarded(hooks.pre_commit) },
-        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => unsafe { guarded(hooks.pre_prepare) },
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
+            // SAFETY: this frame holds no destructors.
+            unsafe { guarded(hooks.pre_commit) }
+        }
+        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
+            // SAFETY: this frame holds no destructors.
+            unsafe { guarded(hooks.pre_prepare) }
+        }
         pg_sys::XactEvent::XACT_EVENT_COMMIT => {
             contained(hooks.commit);
         }

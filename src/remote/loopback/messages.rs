@@ -80,7 +80,8 @@ mod tests {
             diag.datatype,
             diag.constraint,
         ];
-        let fields = fields.map(|field| String::from_utf8(field.unwrap_or_default()).unwrap());
+        let fields =
+            fields.map(|field| String::from_utf8_lossy(&field.unwrap_or_default()).into_owned());
         assert_eq!(fields, ["detail", "hint", "s", "t", "c", "d", "n"]);
         assert!(diag
             .context
