@@ -1,0 +1,43 @@
+//! The same statements on local tables and on foreign tables: the same rows, tags, errors and trigger effects?
+//!
+//! The scenarios are SQL files beside this one; `script.rs` says how they are written. `SCENARIO=text` runs only those
+//! whose name contains the text.
+
+mod common;
+#[path = "compare/driver.rs"]
+mod driver;
+#[path = "compare/outcome.rs"]
+mod outcome;
+#[path = "compare/script.rs"]
+mod script;
+
+use driver::compare;
+
+macro_rules! scenarios {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                compare(include_str!(concat!("compare/", stringify!($name), ".sql")));
+            }
+        )*
+    };
+}
+
+scenarios! {
+    insert
+    routing
+    conflict
+    constraints
+    update
+    merge
+    copy
+    columns
+    views
+    policies
+    triggers
+    nesting
+    cursors
+    functions
+    plans
+}

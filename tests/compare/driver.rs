@@ -1,0 +1,361 @@
+//! Runs a scenario on local tables and on foreign tables, and compares everything a client and the shards see.
+
+use crate::common::{major, skip, Cluster, Reply, Setup, Simple};
+use crate::outcome::Outcome;
+use crate::script::{parse, Item, Place, Scenario, Step, Table};
+use std::collections::BTreeMap;
+
+/// The batch sizes that every scenario runs with.
+pub const BATCH_SIZES: [usize; 4] = [1, 2, 7, 1000];
+
+/// The databases of the shards.
+const SHARDS: [&str; 2] = ["s1", "s2"];
+
+fn wrapper() -> String {
+    std::env::var("WRAPPER").unwrap_or("shard_fdw".to_string())
+}
+
+/// One server with a database of local tables, one of foreign tables and one for each shard.
+pub struct Databases {
+    pub cluster: Cluster,
+}
+
+impl Databases {
+    pub fn start() -> Databases {
+        Databases::start_with(Setup::new())
+    }
+
+    pub fn start_with(setup: Setup) -> Databases {
+        let cluster = setup.start();
+        let mut admin = cluster.simple();
+        for name in ["local", "sharded", "s1", "s2"] {
+            admin.run(&format!("CREATE DATABASE {name}")).expect_ok();
+            admin
+                .run(&format!(
+                    "ALTER DATABASE {name} SET search_path = w, public"
+                ))
+                .expect_ok();
+        }
+        admin.run("CREATE ROLE alice").expect_ok();
+        let mut sharded = cluster.simple_as("sharded", "postgres");
+        sharded
+            .run(&format!("CREATE EXTENSION {} SCHEMA public", wrapper()))
+            .expect_ok();
+        for name in SHARDS {
+            let port = cluster.port();
+            sharded
+                .run(&format!(
+                    "CREATE SERVER {name} FOREIGN DATA WRAPPER {} \
+                     OPTIONS (host '127.0.0.1', port '{port}', dbname '{name}', batch_size '1');
+                     CREATE USER MAPPING FOR postgres SERVER {name} OPTIONS (user 'postgres');
+                     CREATE USER MAPPING FOR alice SERVER {name} \
+                     OPTIONS (user 'postgres', password_required 'false');
+                     GRANT USAGE ON FOREIGN SERVER {name} TO alice",
+                    wrapper()
+                ))
+                .expect_ok();
+        }
+        Databases { cluster }
+    }
+
+    fn open(&self, dbname: &str) -> Simple {
+        self.cluster.simple_as(dbname, "postgres")
+    }
+
+    /// A side with empty schemas and new connections.
+    pub fn side(&self, kind: Kind) -> Side {
+        let mut side = match kind {
+            Kind::Local => Side {
+                main: self.open("local"),
+                shards: Vec::new(),
+            },
+            Kind::Foreign { batch_size } => {
+                let mut main = self.open("sharded");
+                for name in SHARDS {
+                    let sql =
+                        format!("ALTER SERVER {name} OPTIONS (SET batch_size '{batch_size}')");
+                    main.run(&sql).expect_ok();
+                }
+                Side {
+                    main,
+                    shards: SHARDS.iter().map(|name| self.open(name)).collect(),
+                }
+            }
+        };
+        for client in std::iter::once(&mut side.main).chain(&mut side.shards) {
+            client
+                .run("SET client_min_messages = warning; DROP SCHEMA IF EXISTS w CASCADE; CREATE SCHEMA w; GRANT ALL ON SCHEMA w TO alice; RESET client_min_messages")
+                .expect_ok();
+        }
+        side
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Local,
+    Foreign { batch_size: usize },
+}
+
+/// A database with its shards; the local side has none.
+pub struct Side {
+    pub main: Simple,
+    pub shards: Vec<Simple>,
+}
+
+impl Side {
+    fn is_local(&self) -> bool {
+        self.shards.is_empty()
+    }
+
+    /// Where a statement is to run here, if at all.
+    fn client(&mut self, place: Place) -> Option<&mut Simple> {
+        let local = self.is_local();
+        match place {
+            Place::Both => Some(&mut self.main),
+            Place::Local => local.then_some(&mut self.main),
+            Place::Foreign => (!local).then_some(&mut self.main),
+            Place::Stored(_) if local => Some(&mut self.main),
+            Place::Stored(number) | Place::Remote(number) => self.shards.get_mut(number),
+        }
+    }
+
+    pub fn create(&mut self, table: &Table) {
+        let Table { name, columns, .. } = table;
+        let stored = if table.constraints.is_empty() {
+            format!("CREATE TABLE {name} ({columns})")
+        } else {
+            format!("CREATE TABLE {name} ({columns}, {})", table.constraints)
+        };
+        let shard = SHARDS[table.shard];
+        match self.shards.get_mut(table.shard) {
+            None => {
+                self.main.run(&stored).expect_ok();
+            }
+            Some(client) => {
+                client.run(&stored).expect_ok();
+                self.main
+                    .run(&format!(
+                        "CREATE FOREIGN TABLE {name} ({columns}) SERVER {shard} OPTIONS (schema_name 'w')"
+                    ))
+                    .expect_ok();
+            }
+        }
+        if let Some((parent, bounds)) = &table.partition {
+            self.main
+                .run(&format!(
+                    "ALTER TABLE {parent} ATTACH PARTITION {name} {bounds}"
+                ))
+                .expect_ok();
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Option<Reply> {
+        let client = self.client(step.place)?;
+        let reply = match &step.data {
+            Some(data) => client.copy_in(&step.sql, data.as_bytes()),
+            None => client.run(&step.sql),
+        };
+        match &step.feed {
+            None => Some(reply),
+            Some(copy) => {
+                let produced = reply.expect_ok().copied;
+                Some(client.copy_in(copy, &produced))
+            }
+        }
+    }
+
+    /// All rows of all tables as this database sees them, each with its table.
+    pub fn contents(&mut self) -> Vec<String> {
+        let tables = self
+            .main
+            .run(
+                "SELECT quote_ident(relname) FROM pg_class WHERE relnamespace = 'w'::regnamespace \
+                 AND relkind IN ('r', 'p', 'f') AND NOT relispartition ORDER BY 1",
+            )
+            .lines();
+        let mut rows = Vec::new();
+        for table in tables {
+            rows.extend(dump(
+                &mut self.main,
+                &format!("SELECT tableoid::regclass || ' ' || _row::text FROM w.{table} AS _row"),
+            ));
+        }
+        rows.sort();
+        rows
+    }
+
+    /// The rows of one table where they are stored.
+    pub fn stored(&mut self, table: &Table) -> Vec<String> {
+        // The columns as the main database has them: the shard's may have others besides, or another order.
+        let columns = self
+            .main
+            .run(&format!(
+                "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = 'w.{}'::regclass \
+                 AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
+                table.name
+            ))
+            .lines()
+            .join(", ");
+        let query = format!("SELECT ROW({columns})::text FROM w.{}", table.name);
+        match self.client(Place::Stored(table.shard)) {
+            Some(client) => dump(client, &query),
+            None => Vec::new(),
+        }
+    }
+}
+
+fn dump(client: &mut Simple, query: &str) -> Vec<String> {
+    let mut lines = client.run(query).lines();
+    lines.sort();
+    lines
+}
+
+/// Everything that one side has shown of a scenario.
+struct Record {
+    outcomes: Vec<Option<Outcome>>,
+    contents: Vec<String>,
+    stored: Vec<Vec<String>>,
+}
+
+fn play(side: &mut Side, scenario: &Scenario) -> Record {
+    let mut outcomes = Vec::new();
+    let mut tables = Vec::new();
+    for item in &scenario.items {
+        match item {
+            Item::Table(table) => {
+                side.create(table);
+                tables.push(table);
+                outcomes.push(None);
+            }
+            Item::Step(step) => {
+                let reply = side.step(step);
+                // What runs on one side only has nothing to be compared with.
+                let compared = matches!(step.place, Place::Both | Place::Stored(_));
+                if let Some(reply) = reply.as_ref().filter(|_| side.is_local() || !compared) {
+                    announced(scenario, step, reply);
+                }
+                outcomes.push(
+                    reply
+                        .filter(|_| compared)
+                        .map(|reply| Outcome::of(&reply, &step.sql, step.loose)),
+                );
+            }
+        }
+    }
+    side.main.run("ROLLBACK; RESET ROLE; RESET ALL");
+    Record {
+        outcomes,
+        contents: side.contents(),
+        stored: tables.iter().map(|table| side.stored(table)).collect(),
+    }
+}
+
+/// A statement that fails by mistake fails on both sides alike: so errors must have been announced.
+fn announced(scenario: &Scenario, step: &Step, reply: &Reply) {
+    let got = reply.error.as_ref().map(|error| error.sqlstate());
+    assert!(
+        got == step.error.as_deref(),
+        "scenario \"{}\", line {}: {}\nannounced: {:?}, got: {:?}",
+        scenario.name,
+        step.line,
+        step.sql,
+        step.error,
+        reply.error
+    );
+}
+
+/// Runs all scenarios of a file at all batch sizes; fails with the list of all differences.
+pub fn compare(text: &str) {
+    let databases = Databases::start();
+    let only = std::env::var("SCENARIO").ok();
+    let mut differences = Vec::new();
+    for scenario in parse(text) {
+        if only
+            .as_ref()
+            .is_some_and(|only| !scenario.name.contains(only.as_str()))
+        {
+            continue;
+        }
+        if scenario.since > major() {
+            skip(&format!(
+                "scenario \"{}\" needs {}",
+                scenario.name, scenario.since
+            ));
+            continue;
+        }
+        let local = play(&mut databases.side(Kind::Local), &scenario);
+        // What is different in the same way at several batch sizes is told once.
+        let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for batch_size in BATCH_SIZES {
+            let foreign = play(&mut databases.side(Kind::Foreign { batch_size }), &scenario);
+            for difference in differ(&scenario, &local, &foreign) {
+                found.entry(difference).or_default().push(batch_size);
+            }
+        }
+        differences.extend(found.into_iter().map(|(difference, sizes)| {
+            format!(
+                "\n=== {}, batch_size {sizes:?}\n{difference}",
+                scenario.name
+            )
+        }));
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+fn differ(scenario: &Scenario, local: &Record, foreign: &Record) -> Vec<String> {
+    let mut found = Vec::new();
+    let pairs = local.outcomes.iter().zip(&foreign.outcomes);
+    for (item, (here, there)) in scenario.items.iter().zip(pairs) {
+        let (Item::Step(step), Some(here), Some(there)) = (item, here, there) else {
+            continue;
+        };
+        if here != there {
+            found.push(format!(
+                "line {}: {}\n    local:   {here}\n    foreign: {there}",
+                step.line, step.sql
+            ));
+        }
+    }
+    found.extend(rows_differ(
+        "as queried",
+        &local.contents,
+        &foreign.contents,
+    ));
+    let tables = scenario.items.iter().filter_map(|item| match item {
+        Item::Table(table) => Some(table),
+        Item::Step(_) => None,
+    });
+    for (table, (here, there)) in tables.zip(local.stored.iter().zip(&foreign.stored)) {
+        found.extend(rows_differ(
+            &format!("stored in {}", table.name),
+            here,
+            there,
+        ));
+    }
+    found
+}
+
+/// Says which rows of two sorted lists are in one of them only.
+pub fn rows_differ(what: &str, here: &[String], there: &[String]) -> Option<String> {
+    if here == there {
+        return None;
+    }
+    let mut extra = there.to_vec();
+    let mut missing = Vec::new();
+    for row in here {
+        match extra.iter().position(|other| other == row) {
+            Some(at) => {
+                extra.swap_remove(at);
+            }
+            None => missing.push(row.clone()),
+        }
+    }
+    extra.truncate(20);
+    missing.truncate(20);
+    Some(format!(
+        "rows {what}: {} locally, {} foreign\n    only local:   {missing:?}\n    only foreign: {extra:?}",
+        here.len(),
+        there.len()
+    ))
+}

@@ -1,0 +1,193 @@
+//! Scenarios as text: SQL in psql's manner, with a few lines of our own that begin with `@`.
+//!
+//! ```text
+//! == name of the scenario                what follows belongs to it
+//! @since 17                              not on older servers
+//! @table t1 ON s1 OF t FOR VALUES IN (1) a table that is a plain table on one side, and a foreign table whose
+//!     k int, v text                      table is on shard s1 on the other; OF and its bounds make it a partition;
+//!     PRIMARY KEY (k);                   the last line is for the stored table only
+//! INSERT INTO t VALUES (1, 'a');         on both sides; each statement ends with a line that ends with ;
+//! COPY t FROM STDIN;                     followed by its data and a line \.
+//! @error 23505                           the next statement fails so, with equal fields on both sides
+//! @error 23505 loose                     the same, but only the SQLSTATE is compared
+//! @on s1                                 the next statement is for the database where the tables of s1 are
+//! @local                                 the next statement is for the side with local tables alone
+//! @foreign                               the next statement is for the side with foreign tables alone
+//! @remote s1                             the next statement is for shard s1 alone
+//! @feed COPY t FROM STDIN BINARY         the next statement is a COPY TO STDOUT, whose output is fed to this one
+//! ```
+
+/// Where a statement runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    Both,
+    Local,
+    Foreign,
+    /// The database that holds the tables of a shard: on the local side there is only one.
+    Stored(usize),
+    Remote(usize),
+}
+
+/// One statement.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub line: usize,
+    pub place: Place,
+    pub sql: String,
+    pub data: Option<String>,
+    /// The COPY that takes this one's output.
+    pub feed: Option<String>,
+    pub error: Option<String>,
+    /// Only the SQLSTATE of the error is compared.
+    pub loose: bool,
+}
+
+/// A table that is stored here or on a shard.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub name: String,
+    pub shard: usize,
+    /// Parent and bounds.
+    pub partition: Option<(String, String)>,
+    pub columns: String,
+    pub constraints: String,
+}
+
+#[derive(Clone, Debug)]
+pub enum Item {
+    Table(Table),
+    Step(Step),
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Scenario {
+    pub name: String,
+    pub since: u16,
+    pub items: Vec<Item>,
+}
+
+/// Reads a file of scenarios.
+pub fn parse(text: &str) -> Vec<Scenario> {
+    let mut scenarios: Vec<Scenario> = Vec::new();
+    let mut next = Next::default();
+    let mut lines = text.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
+        let line_number = number + 1;
+        if let Some(name) = line.strip_prefix("== ") {
+            scenarios.push(Scenario {
+                name: name.trim().to_string(),
+                ..Scenario::default()
+            });
+            continue;
+        }
+        if line.trim().is_empty() || line.starts_with("--") {
+            continue;
+        }
+        let scenario = scenarios
+            .last_mut()
+            .unwrap_or_else(|| panic!("line {line_number}: no scenario begun"));
+        if let Some(directive) = line.strip_prefix('@') {
+            let (word, rest) = directive.split_once(' ').unwrap_or((directive, ""));
+            match word {
+                "since" => scenario.since = rest.parse().expect("a major version"),
+                "table" => {
+                    let body = statement("", &mut lines);
+                    scenario.items.push(Item::Table(table(rest, &body)));
+                }
+                _ => next.take(word, rest, line_number),
+            }
+            continue;
+        }
+        let sql = statement(line, &mut lines);
+        let upper = sql.to_uppercase();
+        let data = (upper.starts_with("COPY ") && upper.contains(" FROM STDIN")).then(|| {
+            let mut data = String::new();
+            for (_, line) in lines.by_ref() {
+                if line == "\\." {
+                    break;
+                }
+                data.push_str(line);
+                data.push('\n');
+            }
+            data
+        });
+        let next = std::mem::take(&mut next);
+        scenario.items.push(Item::Step(Step {
+            line: line_number,
+            place: next.place.unwrap_or(Place::Both),
+            sql,
+            data,
+            feed: next.feed,
+            error: next.error,
+            loose: next.loose,
+        }));
+    }
+    scenarios
+}
+
+/// What the directives said about the statement to come.
+#[derive(Default)]
+struct Next {
+    place: Option<Place>,
+    feed: Option<String>,
+    error: Option<String>,
+    loose: bool,
+}
+
+impl Next {
+    fn take(&mut self, word: &str, rest: &str, line: usize) {
+        match word {
+            "error" => {
+                self.loose = rest.ends_with(" loose");
+                self.error = Some(rest.trim_end_matches(" loose").to_string());
+            }
+            "feed" => self.feed = Some(rest.to_string()),
+            "on" => self.place = Some(Place::Stored(shard(rest))),
+            "remote" => self.place = Some(Place::Remote(shard(rest))),
+            "local" => self.place = Some(Place::Local),
+            "foreign" => self.place = Some(Place::Foreign),
+            _ => panic!("line {line}: @{word} means nothing"),
+        }
+    }
+}
+
+fn shard(name: &str) -> usize {
+    match name.trim() {
+        "s1" => 0,
+        "s2" => 1,
+        _ => panic!("{name:?} is not a shard"),
+    }
+}
+
+/// A statement up to the line that ends with a semicolon outside dollar quotes.
+fn statement<'a>(first: &str, lines: &mut impl Iterator<Item = (usize, &'a str)>) -> String {
+    let mut sql = first.to_string();
+    while !(sql.trim_end().ends_with(';') && sql.matches("$$").count() % 2 == 0) {
+        let (_, line) = lines.next().expect("a statement ends with ;");
+        if line.trim_start().starts_with("--") {
+            continue;
+        }
+        sql.push('\n');
+        sql.push_str(line);
+    }
+    sql
+}
+
+fn table(head: &str, body: &str) -> Table {
+    let (placed, partition) = match head.split_once(" OF ") {
+        Some((placed, of)) => {
+            let (parent, bounds) = of.split_once(' ').expect("OF parent and bounds");
+            (placed, Some((parent.to_string(), bounds.to_string())))
+        }
+        None => (head, None),
+    };
+    let (name, place) = placed.split_once(" ON ").expect("@table name ON shard");
+    let mut lines = body.trim().trim_end_matches(';').lines();
+    Table {
+        name: name.trim().to_string(),
+        shard: shard(place),
+        partition,
+        columns: lines.next().unwrap_or_default().trim().to_string(),
+        constraints: lines.map(str::trim).collect::<Vec<_>>().join(" "),
+    }
+}
