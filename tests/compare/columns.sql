@@ -101,7 +101,7 @@ DO $$ BEGIN EXECUTE 'CREATE TABLE t (id int' || (SELECT string_agg(format(', c%s
 DO $$ BEGIN EXECUTE 'CREATE TABLE t (id int' || (SELECT string_agg(format(', c%s int', g), '' ORDER BY g) FROM generate_series(1, 900) g) || ')'; END $$;
 @foreign
 DO $$ BEGIN EXECUTE 'CREATE FOREIGN TABLE t (id int' || (SELECT string_agg(format(', c%s int', g), '' ORDER BY g) FROM generate_series(1, 900) g) || ') SERVER s1 OPTIONS (schema_name ''w'')'; END $$;
-INSERT INTO t (id, c1, c450, c900) SELECT g, g, g, g FROM generate_series(1, 150) g;
+INSERT INTO t (id, c1, c450, c900) SELECT g, g, g, g FROM generate_series(1, 25) g;
 UPDATE t SET c2 = id, c899 = id WHERE id < 20 AND random() < 2;
 SELECT count(*), sum(c1), sum(c2), sum(c450), sum(c899), sum(c900) FROM t;
 

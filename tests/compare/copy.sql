@@ -82,7 +82,7 @@ CREATE TABLE t2 PARTITION OF t FOR VALUES IN (2);
 @table t3 ON s1 OF t DEFAULT
     k int, id int, v text;
 @feed COPY t FROM STDIN
-COPY (SELECT g % 5, g, repeat('x', g % 50) FROM generate_series(1, 4003) g) TO STDOUT;
+COPY (SELECT g % 5, g, repeat('x', g % 50) FROM generate_series(1, 1203) g) TO STDOUT;
 @feed COPY t (id, k) FROM STDIN (FORMAT csv)
 COPY (SELECT g, g % 3 FROM generate_series(1, 1000) g) TO STDOUT (FORMAT csv);
 @feed COPY t1 FROM STDIN

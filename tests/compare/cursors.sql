@@ -152,7 +152,7 @@ SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k;
 @table t ON s1
     id int
     PRIMARY KEY (id);
-INSERT INTO t SELECT generate_series(1, 220);
+INSERT INTO t SELECT generate_series(1, 120);
 DO $$
 DECLARE r record; n int := 0;
 BEGIN

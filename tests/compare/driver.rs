@@ -11,10 +11,6 @@ pub const BATCH_SIZES: [usize; 4] = [1, 2, 7, 1000];
 /// The databases of the shards.
 const SHARDS: [&str; 2] = ["s1", "s2"];
 
-fn wrapper() -> String {
-    std::env::var("WRAPPER").unwrap_or("shard_fdw".to_string())
-}
-
 /// One server with a database of local tables, one of foreign tables and one for each shard.
 pub struct Databases {
     pub cluster: Cluster,
@@ -39,19 +35,18 @@ impl Databases {
         admin.run("CREATE ROLE alice").expect_ok();
         let mut sharded = cluster.simple_as("sharded", "postgres");
         sharded
-            .run(&format!("CREATE EXTENSION {} SCHEMA public", wrapper()))
+            .run("CREATE EXTENSION shard_fdw SCHEMA public")
             .expect_ok();
         for name in SHARDS {
             let port = cluster.port();
             sharded
                 .run(&format!(
-                    "CREATE SERVER {name} FOREIGN DATA WRAPPER {} \
+                    "CREATE SERVER {name} FOREIGN DATA WRAPPER shard_fdw \
                      OPTIONS (host '127.0.0.1', port '{port}', dbname '{name}', batch_size '1');
                      CREATE USER MAPPING FOR postgres SERVER {name} OPTIONS (user 'postgres');
                      CREATE USER MAPPING FOR alice SERVER {name} \
                      OPTIONS (user 'postgres', password_required 'false');
-                     GRANT USAGE ON FOREIGN SERVER {name} TO alice",
-                    wrapper()
+                     GRANT USAGE ON FOREIGN SERVER {name} TO alice"
                 ))
                 .expect_ok();
         }

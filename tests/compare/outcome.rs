@@ -44,7 +44,7 @@ impl Outcome {
 
 fn parts(error: &Fields, loose: bool) -> Vec<String> {
     let mut parts = vec![error.sqlstate()];
-    if !loose && std::env::var("WRAPPER").is_err() {
+    if !loose {
         parts.extend([
             error.message(),
             error.detail(),
