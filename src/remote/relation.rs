@@ -4,7 +4,7 @@
 //! in casts: a change on the shard shows as an error, and an error drops what is kept.
 
 use crate::model::array::ArrayBuilder;
-use crate::model::error::{FdwError, Result};
+use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::sql::Sql;
 use crate::model::table::RemoteTable;
 use crate::pg::invalidation;
@@ -134,6 +134,13 @@ impl Session {
             relations.clear();
         }
     }
+}
+
+/// Can an error come from a shard whose relations are not any more what they were? Constraint violations and the like
+/// cannot, so that a loop that expects them does not ask again and again.
+pub fn may_mean_change(sqlstate: SqlState) -> bool {
+    const CLASSES: [&[u8]; 4] = [b"0A", b"22", b"42", b"XX"];
+    CLASSES.contains(&sqlstate.class())
 }
 
 /// OID of type `text[]`.

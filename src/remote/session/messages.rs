@@ -5,7 +5,7 @@ use crate::model::error::{FdwError, Result};
 use crate::model::socket::{Interest, Socket};
 use crate::pg::version::WaitEvent;
 use crate::pg::wait;
-use crate::remote::notice;
+use crate::remote::{notice, relation};
 use crate::remote::queue::Role;
 use crate::remote::statement::Statement;
 use std::time::Instant;
@@ -62,7 +62,9 @@ impl Session {
         let Some(link) = link else { return };
         let alive = queue.advance(&mut link.connection, &self.server.name);
         if let Some(error) = state.queue.take_error() {
-            self.forget_relations();
+            if relation::may_mean_change(error.sqlstate()) {
+                self.forget_relations();
+            }
             state.lose(error);
         }
         if let Err(reason) = alive {
