@@ -1,3 +1,4 @@
+#![forbid(unsafe_code)]
 //! Reading foreign tables: which conditions the shard gets, plans, scans.
 
 mod deparse;
