@@ -4,6 +4,7 @@
     reason = "a callback reads many fields of core's structs under one and the same contract"
 )]
 
+mod functions;
 mod handler;
 mod insert;
 mod load;

@@ -102,14 +102,14 @@ pub fn server_by_name(name: &[u8]) -> Result<Option<Server>> {
     unsafe { server((*raw).serverid) }.map(Some)
 }
 
-/// Does the server belong to the wrapper whose handler is ours?
-pub fn server_wrapper_name(server_oid: Oid) -> Result<Vec<u8>> {
-    // SAFETY: both calls return palloc'd copies or raise.
-    unsafe {
-        let raw = &*pg_sys::GetForeignServer(server_oid);
-        let wrapper = &*pg_sys::GetForeignDataWrapper(raw.fdwid);
-        Ok(bytes(wrapper.fdwname))
+/// The server with this OID, or None.
+pub fn server_if_exists(oid: Oid) -> Result<Option<Server>> {
+    // SAFETY: a syscache lookup; with this flag a null pointer says that there is none.
+    let raw = unsafe { pg_sys::GetForeignServerExtended(oid, pg_sys::FSV_MISSING_OK as u16) };
+    if raw.is_null() {
+        return Ok(None);
     }
+    server(oid).map(Some)
 }
 
 /// The mapping of `user` for `server`, else that of PUBLIC, else core's error.
@@ -123,6 +123,27 @@ pub fn user_mapping(user: Oid, server: Oid) -> Result<UserMapping> {
             server: raw.serverid,
             options: option_pairs(raw.options),
         })
+    }
+}
+
+/// Name of the user that a mapping is for, `public` for that of PUBLIC; None if mapping or user are gone.
+pub fn mapping_user_name(mapping: Oid) -> Option<Vec<u8>> {
+    // SAFETY: a syscache lookup; the entry is released before anything else happens.
+    let user = unsafe {
+        let tuple = pg_sys::SearchSysCache1(
+            pg_sys::SysCacheIdentifier::USERMAPPINGOID as i32,
+            pg_sys::Datum::from(mapping),
+        );
+        if tuple.is_null() {
+            return None;
+        }
+        let user = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_user_mapping>()).umuser;
+        pg_sys::ReleaseSysCache(tuple);
+        user
+    };
+    match user {
+        Oid::INVALID => Some(b"public".to_vec()),
+        user => role_name(user),
     }
 }
 

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod param;
 pub mod pending;
 pub mod raise;
+pub mod rowset;
 pub mod store;
 pub mod target;
 pub mod tuple;

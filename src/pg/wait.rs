@@ -81,6 +81,36 @@ pub fn for_sockets(
     }
 }
 
+/// Whether the other side has closed these sockets; None where the platform cannot tell. Nothing is read and nothing is
+/// waited for, so whatever is under way on them goes on undisturbed.
+pub fn closed(sockets: &[Socket]) -> Option<Vec<bool>> {
+    // SAFETY: says what the server was built with.
+    let can_tell = unsafe { pg_sys::WaitEventSetCanReportClosed() };
+    let size = c_int::try_from(sockets.len()).ok()?;
+    if !can_tell {
+        return None;
+    }
+    let mut closed = vec![false; sockets.len()];
+    if sockets.is_empty() {
+        return Some(closed);
+    }
+    let set = WaitSet {
+        raw: version::create_wait_event_set(size),
+    };
+    for (place, socket) in sockets.iter().enumerate() {
+        let none = std::ptr::null_mut();
+        set.add(pg_sys::WL_SOCKET_CLOSED, *socket, none, place);
+    }
+    let mut occurred = vec![pg_sys::WaitEvent::default(); sockets.len()];
+    let count = set.wait(0, &mut occurred, WaitEvent::Result);
+    for happened in &occurred[..count] {
+        if let Some(closed) = closed.get_mut(happened.user_data as usize) {
+            *closed = true;
+        }
+    }
+    Some(closed)
+}
+
 /// Handles interrupts that are due, without waiting: for loops that never have to wait.
 pub fn check_for_interrupts() {
     pg_sys::check_for_interrupts!();
@@ -142,6 +172,7 @@ impl WaitSet {
         let set = WaitSet {
             raw: version::create_wait_event_set(size),
         };
+        // Mark 0 is for events of our own, sockets are counted from 1.
         set.add(pg_sys::WL_LATCH_SET, pg_sys::PGINVALID_SOCKET, latch(), 0);
         set.add(
             pg_sys::WL_EXIT_ON_PM_DEATH,
@@ -159,7 +190,7 @@ impl WaitSet {
         Ok(set)
     }
 
-    /// `mark` comes back with the event: 0 for our own, the place from 1 up for sockets.
+    /// `mark` comes back with the event.
     fn add(&self, events: u32, socket: Socket, latch: *mut pg_sys::Latch, mark: usize) {
         // SAFETY: the set is valid and was made large enough; the mark is never dereferenced.
         unsafe {

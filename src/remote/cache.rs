@@ -22,12 +22,13 @@ pub fn session(server: Oid, user: Oid) -> Result<SessionRef> {
     let mapping = catalog::user_mapping(user, server)?;
     let key = mapping.oid.to_u32();
     let known = SESSIONS.with_borrow(|sessions| sessions.get(&key).cloned());
-    if let Some(session) = known {
+    if let Some(session) = &known {
         if session.in_transaction() || !session.is_stale() {
             session.check_user(user)?;
-            return Ok(session);
+            return Ok(session.clone());
         }
     }
+    let counters = known.map_or_else(Rc::default, |replaced| replaced.counters().clone());
     xact::register(transaction::HOOKS);
     invalidation::register(invalidate);
     let server = catalog::server(server)?;
@@ -36,7 +37,8 @@ pub fn session(server: Oid, user: Oid) -> Result<SessionRef> {
     })?;
     let options = ServerOptions::new(&server.options, libpq)?;
     let mapping_options = MappingOptions::new(&mapping.options, libpq)?;
-    let session = Rc::new(Session::new(server, mapping, options, mapping_options));
+    let session = Session::new(server, mapping, options, mapping_options, counters);
+    let session = Rc::new(session);
     SESSIONS.with_borrow_mut(|sessions| sessions.insert(key, session.clone()));
     Ok(session)
 }

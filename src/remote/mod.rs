@@ -15,3 +15,4 @@ pub mod session;
 pub mod statement;
 pub mod stats;
 mod transaction;
+pub mod usage;

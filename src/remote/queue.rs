@@ -41,6 +41,9 @@ pub struct Queue {
     next_ticket: u64,
     bytes_in_flight: usize,
     unsent: bool,
+    /// A message has ended and nothing has been answered since.
+    awaiting: bool,
+    round_trips: u64,
     /// The first error since it was last taken.
     error: Option<FdwError>,
 }
@@ -111,6 +114,7 @@ impl Queue {
             bytes: 0,
             result: None,
         });
+        self.awaiting = true;
         self.flush(connection)
     }
 
@@ -147,20 +151,23 @@ impl Queue {
         while let Some(entry) = self.entries.front_mut() {
             match connection.next_result() {
                 Answer::Pending => return,
-                Answer::Result(result) => match result.status() {
-                    ResultStatus::PipelineSync => {
-                        debug_assert!(matches!(entry.role, Role::Sync));
-                        self.entries.pop_front();
+                Answer::Result(result) => {
+                    self.round_trips += u64::from(std::mem::take(&mut self.awaiting));
+                    match result.status() {
+                        ResultStatus::PipelineSync => {
+                            debug_assert!(matches!(entry.role, Role::Sync));
+                            self.entries.pop_front();
+                        }
+                        // The error that made the shard skip this statement has been read before.
+                        ResultStatus::PipelineAborted => {}
+                        status if status.is_success() => entry.result = Some(result),
+                        _ => {
+                            let error = remote_error(server, result.diag());
+                            let error = add_context(error, server, &entry.sql, &entry.subject);
+                            self.error.get_or_insert(error);
+                        }
                     }
-                    // The error that made the shard skip this statement has been read before.
-                    ResultStatus::PipelineAborted => {}
-                    status if status.is_success() => entry.result = Some(result),
-                    _ => {
-                        let error = remote_error(server, result.diag());
-                        let error = add_context(error, server, &entry.sql, &entry.subject);
-                        self.error.get_or_insert(error);
-                    }
-                },
+                }
                 Answer::End => {
                     let lost = connection.is_bad();
                     if matches!(entry.role, Role::Sync) && !lost {
@@ -197,6 +204,11 @@ impl Queue {
         self.entries.clear();
         self.bytes_in_flight = 0;
         self.unsent = false;
+    }
+
+    /// Times since the last call that the shard answered after something had been sent to it.
+    pub fn take_round_trips(&mut self) -> u64 {
+        std::mem::take(&mut self.round_trips)
     }
 
     /// The answer to a ticket, once it is there.

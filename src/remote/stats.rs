@@ -1,5 +1,6 @@
 //! Counters: what has been sent, per session and per foreign relation.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 /// Why a buffer was flushed.
@@ -67,10 +68,93 @@ impl WriteStats {
     }
 }
 
-/// Waits of a session.
+/// Exchanges of a session with its shard, and the time they took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WaitStats {
-    /// Waits for an answer after something had been sent.
+    /// Times that the shard answered after something had been sent to it.
     pub round_trips: u64,
+    /// Time spent waiting for answers, or for room to send.
     pub waited: Duration,
+}
+
+impl WaitStats {
+    /// What has been added since `earlier`, a former value of the same counters.
+    pub fn since(self, earlier: WaitStats) -> WaitStats {
+        WaitStats {
+            round_trips: self.round_trips.saturating_sub(earlier.round_trips),
+            waited: self.waited.saturating_sub(earlier.waited),
+        }
+    }
+}
+
+/// All counters of a user mapping, from the first use of its session on. They outlive the connection, and the session
+/// object that a changed server or mapping replaces.
+#[derive(Debug, Default)]
+pub struct Counters {
+    writes: Cell<WriteStats>,
+    waits: Cell<WaitStats>,
+}
+
+impl Counters {
+    pub fn writes(&self) -> WriteStats {
+        self.writes.get()
+    }
+
+    pub fn waits(&self) -> WaitStats {
+        self.waits.get()
+    }
+
+    /// As [`WriteStats::count`].
+    pub fn count(&self, cause: FlushCause, rows: u64, bytes: u64) {
+        let mut writes = self.writes.get();
+        writes.count(cause, rows, bytes);
+        self.writes.set(writes);
+    }
+
+    /// As [`WriteStats::count_single`].
+    pub fn count_single(&self, bytes: u64) {
+        let mut writes = self.writes.get();
+        writes.count_single(bytes);
+        self.writes.set(writes);
+    }
+
+    pub fn add_round_trips(&self, round_trips: u64) {
+        let mut waits = self.waits.get();
+        waits.round_trips += round_trips;
+        self.waits.set(waits);
+    }
+
+    pub fn add_wait(&self, waited: Duration) {
+        let mut waits = self.waits.get();
+        waits.waited += waited;
+        self.waits.set(waits);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_counts_once_under_its_cause() {
+        let counters = Counters::default();
+        counters.count(FlushCause::Bytes, 7, 100);
+        counters.count_single(9);
+        let writes = counters.writes();
+        assert_eq!((writes.batches, writes.rows, writes.bytes), (2, 8, 109));
+        assert_eq!(writes.flushes, [0, 1, 0, 0, 0]);
+        assert_eq!(FlushCause::ALL[1].name(), "bytes");
+    }
+
+    #[test]
+    fn waits_are_compared_with_an_earlier_value() {
+        let counters = Counters::default();
+        counters.add_round_trips(2);
+        let earlier = counters.waits();
+        counters.add_round_trips(3);
+        counters.add_wait(Duration::from_millis(5));
+        let since = counters.waits().since(earlier);
+        assert_eq!(since.round_trips, 3);
+        assert_eq!(since.waited, Duration::from_millis(5));
+    }
 }

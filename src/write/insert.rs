@@ -14,6 +14,7 @@ use crate::remote::pending::PendingRows;
 use crate::remote::relation::RemoteRelation;
 use crate::remote::session::{drain_all, SessionRef};
 use crate::remote::stats::{FlushCause, WriteStats};
+use crate::remote::usage::Usage;
 use crate::write::buffer::{Owner, RelationBuffer};
 use crate::write::columns::{Encoding, Sent};
 use crate::write::policy::{Circumstances, SingleReason};
@@ -60,7 +61,7 @@ enum Mode {
 pub struct Insert {
     place: Place,
     target: Target,
-    session: Option<SessionRef>,
+    usage: Usage,
     mode: Option<Mode>,
     reason: Option<SingleReason>,
     wants_stored_row: bool,
@@ -71,10 +72,11 @@ pub struct Insert {
 impl Insert {
     /// Neither connects nor asks the shard anything.
     pub fn new(place: Place) -> Result<Insert> {
+        let target = Target::of(place.relid)?;
         Ok(Insert {
             place,
-            target: Target::of(place.relid)?,
-            session: None,
+            usage: Usage::new(target.server.oid, place.user),
+            target,
             mode: None,
             reason: None,
             wants_stored_row: false,
@@ -107,7 +109,7 @@ impl Insert {
     /// For COPY, before its first row: can the shard store fewer rows than it is given? Asked anew each time, for
     /// all leaves of the tree on that server at once.
     pub fn shard_may_drop_rows(&mut self) -> Result<bool> {
-        let session = self.session()?;
+        let session = self.usage.session()?;
         if !session.asked_by(self.place.command_id, self.place.root) {
             session.ask_relations(&self.tables_of_tree()?)?;
         }
@@ -121,7 +123,7 @@ impl Insert {
         is_named: impl Fn(i16) -> bool,
         forced: Option<SingleReason>,
     ) -> Result<()> {
-        let session = self.session()?;
+        let session = self.usage.session()?;
         session.enter()?;
         let sent = Sent::new(&self.target, is_named)?;
         self.reason = circumstances
@@ -171,7 +173,7 @@ impl Insert {
 
     /// Takes a row over. [`Insert::start`] must have been called.
     pub fn append(&mut self, row: &Row) -> Result<Accepted> {
-        let session = self.session()?;
+        let session = self.usage.session()?;
         match self.mode.as_mut() {
             Some(Mode::Buffered(buffer)) => {
                 session.check()?;
@@ -190,7 +192,7 @@ impl Insert {
 
     /// Sends what waits, without waiting for the answers. Returns the session to drain.
     pub fn flush(&self, cause: FlushCause) -> Result<Option<SessionRef>> {
-        let (Some(Mode::Buffered(buffer)), Some(session)) = (&self.mode, &self.session) else {
+        let (Some(Mode::Buffered(buffer)), Some(session)) = (&self.mode, self.usage.found()) else {
             return Ok(None);
         };
         let rows: Rc<dyn PendingRows> = buffer.clone();
@@ -216,7 +218,7 @@ impl Insert {
 
     /// The statement is over. Sends what COPY has left, on all shards in one wait, and compares the numbers.
     pub fn end(&mut self) -> Result<()> {
-        let (Some(Mode::Buffered(buffer)), Some(session)) = (&self.mode, &self.session) else {
+        let (Some(Mode::Buffered(buffer)), Some(session)) = (&self.mode, self.usage.found()) else {
             return Ok(());
         };
         session.check()?;
@@ -284,17 +286,8 @@ impl Insert {
         }
     }
 
-    fn session(&mut self) -> Result<SessionRef> {
-        if let Some(session) = &self.session {
-            return Ok(session.clone());
-        }
-        let session = cache::session(self.target.server.oid, self.place.user)?;
-        self.session = Some(session.clone());
-        Ok(session)
-    }
-
     fn remote_relation(&mut self) -> Result<Rc<RemoteRelation>> {
-        let session = self.session()?;
+        let session = self.usage.session()?;
         if let Some(known) = session.known_relation(self.place.relid) {
             return Ok(known);
         }

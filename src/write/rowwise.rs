@@ -5,9 +5,9 @@ use crate::model::sql::Sql;
 use crate::pg::list::{Item, Items};
 use crate::pg::memory::MemoryContext;
 use crate::pg::tuple::{Decoder, Tuple};
-use crate::remote::cache;
-use crate::remote::session::SessionRef;
 use crate::remote::statement::{Param, Statement, Subject};
+use crate::remote::stats::WriteStats;
+use crate::remote::usage::Usage;
 use pgrx::pg_sys::Oid;
 use std::ffi::CString;
 use std::rc::Rc;
@@ -68,12 +68,10 @@ pub struct RowWriter {
     columns: Vec<i16>,
     sql: Rc<Sql>,
     subject: Subject,
-    server: Oid,
-    user: Oid,
+    usage: Usage,
     /// Command id of the statement.
     command_id: u32,
-    /// Found at the first row, and kept.
-    session: Option<SessionRef>,
+    stats: WriteStats,
     /// Reads what is returned, into the context.
     returning: Option<(Decoder, MemoryContext)>,
 }
@@ -92,10 +90,9 @@ impl RowWriter {
             columns: plan.columns,
             sql: Rc::new(plan.sql),
             subject: Subject::table(table),
-            server,
-            user,
+            usage: Usage::new(server, user),
             command_id,
-            session: None,
+            stats: WriteStats::default(),
             returning,
         }
     }
@@ -105,12 +102,18 @@ impl RowWriter {
         &self.columns
     }
 
+    /// Counters of this statement.
+    pub fn stats(&self) -> WriteStats {
+        self.stats
+    }
+
+    pub fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
     /// Runs the statement for the row at `ctid`.
     pub fn write(&mut self, ctid: CString, values: Vec<Option<CString>>) -> Result<Outcome> {
-        let session = match self.session.take() {
-            Some(session) => session,
-            None => cache::session(self.server, self.user)?,
-        };
+        let session = self.usage.session()?;
         let params = std::iter::once(Some(ctid)).chain(values);
         let statement = Statement {
             sql: self.sql.clone(),
@@ -118,7 +121,10 @@ impl RowWriter {
             written_by: Some(self.command_id),
             subject: self.subject.clone(),
         };
-        let answer = self.session.insert(session).execute(&statement)?;
+        let bytes = statement.len() as u64;
+        self.stats.count_single(bytes);
+        session.counters().count_single(bytes);
+        let answer = session.execute(&statement)?;
         let Some((decoder, context)) = &mut self.returning else {
             return match answer.affected_rows().unwrap_or(0) {
                 0 => Ok(Outcome::Nothing),

@@ -85,7 +85,9 @@ impl SingleRow {
                 query: None,
             },
         };
-        self.stats.count_single(statement.len() as u64);
+        let bytes = statement.len() as u64;
+        self.stats.count_single(bytes);
+        self.session.counters().count_single(bytes);
         self.session.execute(&statement)
     }
 }

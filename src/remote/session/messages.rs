@@ -5,9 +5,9 @@ use crate::model::error::{FdwError, Result};
 use crate::model::socket::{Interest, Socket};
 use crate::pg::version::WaitEvent;
 use crate::pg::wait;
-use crate::remote::{notice, relation};
 use crate::remote::queue::Role;
 use crate::remote::statement::Statement;
+use crate::remote::{notice, relation};
 use std::time::Instant;
 
 impl Session {
@@ -30,7 +30,6 @@ impl Session {
             Some(link) => queue.end_message(&mut link.connection),
             None => Err(b"there is no connection".to_vec()),
         };
-        state.awaiting = true;
         self.lose_on_error(&mut state, sent)
     }
 
@@ -61,6 +60,7 @@ impl Session {
         let State { link, queue, .. } = &mut *state;
         let Some(link) = link else { return };
         let alive = queue.advance(&mut link.connection, &self.server.name);
+        self.counters.add_round_trips(queue.take_round_trips());
         if let Some(error) = state.queue.take_error() {
             if relation::may_mean_change(error.sqlstate()) {
                 self.forget_relations();
@@ -142,17 +142,19 @@ pub(in crate::remote) fn wait_for(
     done: impl Fn(&Session) -> bool,
     deadline: Option<Instant>,
 ) -> Result<bool> {
-    let started = Instant::now();
-    let mut waited = false;
     for session in sessions {
         session.finish_message();
     }
     loop {
         let mut sockets = Vec::new();
+        let mut waiting = Vec::new();
         for session in sessions {
             session.advance();
             if !done(session) {
-                sockets.extend(session.wanted());
+                if let Some(socket) = session.wanted() {
+                    sockets.push(socket);
+                    waiting.push(session);
+                }
             }
         }
         if sockets.is_empty() {
@@ -161,16 +163,14 @@ pub(in crate::remote) fn wait_for(
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Ok(false);
         }
-        waited = true;
+        let started = Instant::now();
         wait::for_sockets(&sockets, deadline, WaitEvent::Result)?;
+        let waited = started.elapsed();
+        for session in waiting {
+            session.counters.add_wait(waited);
+        }
     }
     for session in sessions {
-        let mut state = session.state.borrow_mut();
-        if waited && std::mem::take(&mut state.awaiting) {
-            state.waits.round_trips += 1;
-            state.waits.waited += started.elapsed();
-        }
-        drop(state);
         session.relay_notices();
     }
     Ok(true)

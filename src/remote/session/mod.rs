@@ -12,6 +12,7 @@ pub(super) use messages::wait_for;
 use crate::model::depth::Depth;
 use crate::model::error::{FdwError, Result};
 use crate::model::option::{MappingOptions, ServerOptions};
+use crate::model::socket::Socket;
 use crate::pg::invalidation::{self, Changed};
 use crate::pg::{backend, catalog, xact};
 use crate::pq::PgResult;
@@ -21,7 +22,7 @@ use crate::remote::pending::PendingRows;
 use crate::remote::queue::{Queue, Role};
 use crate::remote::relation::KnownRelations;
 use crate::remote::statement::Statement;
-use crate::remote::stats::{FlushCause, WaitStats, WriteStats};
+use crate::remote::stats::{Counters, FlushCause};
 use pgrx::pg_sys::Oid;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -53,9 +54,6 @@ pub(super) struct State {
     /// Errors read so far, and before the statements of [`Session::send_undo`].
     errors: u64,
     errors_before_undo: u64,
-    waits: WaitStats,
-    /// Something was sent since the last wait.
-    awaiting: bool,
 }
 
 /// A session. Not connected before its first use.
@@ -76,7 +74,7 @@ pub struct Session {
     pub(super) relations: RefCell<KnownRelations>,
     /// The last command that asked about all relations below one: its id, and that relation.
     pub(super) asked_by: Cell<(u32, Oid)>,
-    writes: Cell<WriteStats>,
+    counters: Rc<Counters>,
 }
 
 impl Session {
@@ -85,6 +83,7 @@ impl Session {
         mapping: catalog::UserMapping,
         options: ServerOptions,
         mapping_options: MappingOptions,
+        counters: Rc<Counters>,
     ) -> Session {
         Session {
             server_hash: invalidation::server_hash(server.oid),
@@ -100,7 +99,7 @@ impl Session {
             pending: RefCell::default(),
             relations: RefCell::default(),
             asked_by: Cell::new((0, Oid::INVALID)),
-            writes: Cell::default(),
+            counters,
         }
     }
 
@@ -116,13 +115,9 @@ impl Session {
         &self.options
     }
 
-    /// Counters of all writes since the session object was made.
-    pub fn write_stats(&self) -> WriteStats {
-        self.writes.get()
-    }
-
-    pub fn wait_stats(&self) -> WaitStats {
-        self.state.borrow().waits
+    /// What has been sent, by this session and those before it for the same mapping.
+    pub fn counters(&self) -> &Rc<Counters> {
+        &self.counters
     }
 
     /// Process id of the shard's backend, if connected.
@@ -160,14 +155,14 @@ impl Session {
         }
     }
 
-    /// Closes the connection unless a transaction uses it. Returns whether it is closed now.
+    /// The socket of the connection, if there is one.
+    pub fn socket(&self) -> Option<Socket> {
+        self.state.borrow().link.as_ref()?.connection.socket()
+    }
+
+    /// Closes the connection, which no transaction may be using. Returns whether there was one.
     pub fn disconnect(&self) -> bool {
-        let mut state = self.state.borrow_mut();
-        if state.depth.is_open() {
-            return false;
-        }
-        state.link = None;
-        true
+        self.state.borrow_mut().link.take().is_some()
     }
 
     /// What the rules for credentials need to know when `user` is the one with whose rights tables are used.

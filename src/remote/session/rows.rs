@@ -46,9 +46,7 @@ impl Session {
                 .subject
                 .rows
                 .map_or(0, |(first, last)| last - first + 1);
-            let mut writes = self.writes.get();
-            writes.count(cause, count, batch.len() as u64);
-            self.writes.set(writes);
+            self.counters.count(cause, count, batch.len() as u64);
             self.queue(&batch, Role::Batch(rows.clone()))?;
         }
         self.end_message()

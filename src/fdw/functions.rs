@@ -1,0 +1,200 @@
+//! SQL functions about the connections and counters of this session.
+
+use crate::model::error::{Diag, FdwError, Result, SqlState};
+use crate::pg::raise::{self, bytes, guarded};
+use crate::pg::rowset::{return_rows, Field};
+use crate::pg::{catalog, wait};
+use crate::remote::cache;
+use crate::remote::session::Session;
+use pgrx::pg_sys;
+use pgrx::pg_sys::{Datum, Oid};
+
+// Names and meaning of the columns of connections are those of postgres_fdw_get_connections of PostgreSQL 18.
+pgrx::extension_sql!(
+    r#"
+CREATE FUNCTION shard_fdw_connections(
+        OUT server_name text, OUT user_name text, OUT valid boolean, OUT used_in_xact boolean, OUT closed boolean,
+        OUT remote_backend_pid integer)
+    RETURNS SETOF record STRICT PARALLEL RESTRICTED LANGUAGE c
+    AS 'MODULE_PATHNAME', 'shard_fdw_connections';
+COMMENT ON FUNCTION shard_fdw_connections() IS 'open connections of this session to foreign servers';
+
+CREATE FUNCTION shard_fdw_disconnect(server_name text) RETURNS boolean
+    STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'shard_fdw_disconnect';
+COMMENT ON FUNCTION shard_fdw_disconnect(text) IS 'close the connections of this session to a foreign server';
+
+CREATE FUNCTION shard_fdw_disconnect_all() RETURNS boolean
+    STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'shard_fdw_disconnect_all';
+COMMENT ON FUNCTION shard_fdw_disconnect_all() IS 'close all connections of this session to foreign servers';
+
+CREATE FUNCTION shard_fdw_stats(
+        OUT server_name text, OUT user_name text, OUT batches bigint, OUT rows bigint, OUT bytes bigint,
+        OUT round_trips bigint, OUT flushes_full bigint, OUT flushes_bytes bigint, OUT flushes_end bigint,
+        OUT flushes_barrier bigint, OUT flushes_savepoint bigint, OUT wait_time double precision)
+    RETURNS SETOF record STRICT PARALLEL RESTRICTED LANGUAGE c
+    AS 'MODULE_PATHNAME', 'shard_fdw_stats';
+COMMENT ON FUNCTION shard_fdw_stats() IS 'what this session has sent to foreign servers';
+"#,
+    name = "functions"
+);
+
+const VERSION_1: pg_sys::Pg_finfo_record = pg_sys::Pg_finfo_record { api_version: 1 };
+
+/// Tells core how the function is called.
+#[no_mangle]
+pub extern "C" fn pg_finfo_shard_fdw_connections() -> *const pg_sys::Pg_finfo_record {
+    &VERSION_1
+}
+
+/// # Safety
+/// To be called by the function manager.
+#[no_mangle]
+pub unsafe extern "C-unwind" fn shard_fdw_connections(fcinfo: pg_sys::FunctionCallInfo) -> Datum {
+    // SAFETY: this frame holds no destructors; the function is declared to return these columns.
+    unsafe { guarded(|| return_rows(fcinfo, &connections()?)) }
+}
+
+/// Tells core how the function is called.
+#[no_mangle]
+pub extern "C" fn pg_finfo_shard_fdw_stats() -> *const pg_sys::Pg_finfo_record {
+    &VERSION_1
+}
+
+/// # Safety
+/// To be called by the function manager.
+#[no_mangle]
+pub unsafe extern "C-unwind" fn shard_fdw_stats(fcinfo: pg_sys::FunctionCallInfo) -> Datum {
+    // SAFETY: as for `shard_fdw_connections`.
+    unsafe { guarded(|| return_rows(fcinfo, &stats()?)) }
+}
+
+/// Tells core how the function is called.
+#[no_mangle]
+pub extern "C" fn pg_finfo_shard_fdw_disconnect() -> *const pg_sys::Pg_finfo_record {
+    &VERSION_1
+}
+
+/// # Safety
+/// To be called by the function manager with a text that is not null.
+#[no_mangle]
+pub unsafe extern "C-unwind" fn shard_fdw_disconnect(fcinfo: pg_sys::FunctionCallInfo) -> Datum {
+    // SAFETY: this frame holds no destructors; the one argument is a text.
+    unsafe {
+        guarded(|| {
+            let argument = (*fcinfo).args.as_slice(1)[0].value;
+            let name = bytes(pg_sys::text_to_cstring(argument.cast_mut_ptr()));
+            let Some(server) = catalog::server_by_name(&name)? else {
+                return Err(FdwError::local(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!(
+                        "server \"{}\" does not exist",
+                        String::from_utf8_lossy(&name)
+                    ),
+                ));
+            };
+            Ok(Datum::from(disconnect(|of| of == server.oid)))
+        })
+    }
+}
+
+/// Tells core how the function is called.
+#[no_mangle]
+pub extern "C" fn pg_finfo_shard_fdw_disconnect_all() -> *const pg_sys::Pg_finfo_record {
+    &VERSION_1
+}
+
+/// # Safety
+/// To be called by the function manager.
+#[no_mangle]
+pub unsafe extern "C-unwind" fn shard_fdw_disconnect_all(
+    _fcinfo: pg_sys::FunctionCallInfo,
+) -> Datum {
+    // SAFETY: this frame holds no destructors.
+    unsafe { guarded(|| Ok(Datum::from(disconnect(|_| true)))) }
+}
+
+/// Name of the server and of the mapping's user, null where they have been dropped.
+fn names(session: &Session) -> Result<[Field; 2]> {
+    let server = catalog::server_if_exists(session.server().oid)?;
+    let user = catalog::mapping_user_name(session.mapping().oid);
+    Ok([
+        Field::text(server.map(|server| server.name)),
+        Field::text(user),
+    ])
+}
+
+/// A connection that was lost in the transaction that uses it is among them until the transaction ends.
+fn connections() -> Result<Vec<Vec<Field>>> {
+    let mut sessions = cache::all();
+    sessions.retain(|session| session.is_connected() || session.in_transaction());
+    let sockets: Vec<_> = sessions
+        .iter()
+        .filter_map(|session| session.socket())
+        .collect();
+    let closed = wait::closed(&sockets);
+    let mut closed = closed.into_iter().flatten();
+    sessions
+        .iter()
+        .map(|session| {
+            let is_closed = match session.socket() {
+                Some(_) => closed.next().map_or(Field::Null, Field::Bool),
+                None => Field::Bool(true),
+            };
+            let pid = session.backend_pid().filter(|&pid| pid != 0);
+            let [server, user] = names(session)?;
+            Ok(vec![
+                server,
+                user,
+                Field::Bool(!session.is_stale()),
+                Field::Bool(session.in_transaction()),
+                is_closed,
+                pid.map_or(Field::Null, Field::Int4),
+            ])
+        })
+        .collect()
+}
+
+fn stats() -> Result<Vec<Vec<Field>>> {
+    cache::all()
+        .iter()
+        .map(|session| {
+            let writes = session.counters().writes();
+            let waits = session.counters().waits();
+            let mut row = Vec::from(names(session)?);
+            row.extend([writes.batches, writes.rows, writes.bytes].map(Field::counter));
+            row.push(Field::counter(waits.round_trips));
+            row.extend(writes.flushes.map(Field::counter));
+            row.push(Field::Float8(waits.waited.as_secs_f64() * 1000.0));
+            Ok(row)
+        })
+        .collect()
+}
+
+/// Closes the connections to the servers that `which` names, but for those that the transaction uses. Returns whether
+/// there was one to close.
+fn disconnect(which: impl Fn(Oid) -> bool) -> bool {
+    let mut has_closed = false;
+    for session in cache::all() {
+        if !which(session.server().oid) {
+            continue;
+        }
+        if session.in_transaction() {
+            raise::report(
+                pg_sys::WARNING,
+                &Diag {
+                    sqlstate: Some(SqlState::WARNING),
+                    message: [
+                        b"connection to server \"",
+                        session.server().name.as_slice(),
+                        b"\" stays open because this transaction uses it",
+                    ]
+                    .concat(),
+                    ..Diag::default()
+                },
+            );
+        } else {
+            has_closed |= session.disconnect();
+        }
+    }
+    has_closed
+}
