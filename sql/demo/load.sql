@@ -4,4 +4,6 @@ FROM generate_series(1, 1000000) AS id;
 
 \copy events FROM 'events.csv' (FORMAT csv)
 
+SELECT server_name, batches, rows, bytes, round_trips, wait_time FROM shard_fdw_stats();
+
 SELECT tableoid::regclass AS partition, count(*) FROM events GROUP BY 1 ORDER BY 1;

@@ -23,6 +23,8 @@ clusters_begin() {
     trap clusters_end EXIT
     trap 'STOPPING=interrupted; exit 130' INT
     trap 'STOPPING=terminated; exit 143' TERM HUP
+    # Where the last word goes, whatever is redirected when a signal comes.
+    exec 7>&2
     CLUSTERS=$(mktemp -d "${TMPDIR:-/tmp}/sfdw.XXXXXX")
     chown postgres "$CLUSTERS"
     sudo -u postgres test -w "$CLUSTERS" || die "user postgres cannot reach $CLUSTERS: choose another TMPDIR"
@@ -38,7 +40,7 @@ clusters_end() {
             printf 'the server in %s does not stop\n' "$CLUSTERS/$name" >&2
     done
     [ -z "$CLUSTERS" ] || rm -rf "$CLUSTERS"
-    [ "$status" = 0 ] || printf '\n%s FAILED%s\n' "$(basename "$0")" "${STOPPING:+: $STOPPING}" >&2
+    [ "$status" = 0 ] || printf '\n%s FAILED%s\n' "$(basename "$0")" "${STOPPING:+: $STOPPING}" >&7
     exit "$status"
 }
 
@@ -61,7 +63,7 @@ cluster_start() {
         port=$((20000 + (RANDOM + try) % 12000))
         CLUSTER_PORT[$name]=$port
         if as_postgres "$CLUSTER_BIN/pg_ctl" -D "$CLUSTERS/$name" -l "$CLUSTERS/$name.log" -o "-p $port" -w start \
-            >/dev/null 2>&1 </dev/null; then
+            >/dev/null 2>&1 </dev/null 7>&-; then
             return
         fi
         grep -qs 'could not bind' "$CLUSTERS/$name.log" || break
