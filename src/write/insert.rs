@@ -22,6 +22,9 @@ use crate::write::single::SingleRow;
 use pgrx::pg_sys::Oid;
 use std::rc::Rc;
 
+/// After how many rows the socket is offered what it did not take at the last flush.
+const ROWS_BETWEEN_NUDGES: u64 = 64;
+
 /// Who counts the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Counting {
@@ -182,6 +185,8 @@ impl Insert {
                 if let Some(cause) = full {
                     let rows: Rc<dyn PendingRows> = buffer.clone();
                     session.flush(&rows, cause)?;
+                } else if self.accepted % ROWS_BETWEEN_NUDGES == 0 {
+                    session.nudge();
                 }
                 Ok(Accepted::Buffered)
             }

@@ -52,6 +52,13 @@ impl Session {
         self.end_message()
     }
 
+    /// Goes on sending what the socket did not take at the last flush, without waiting.
+    pub fn nudge(&self) {
+        if self.state.borrow().queue.has_unsent() {
+            self.advance();
+        }
+    }
+
     /// Sends the rows of all buffers that `which` names.
     pub(in crate::remote) fn flush_where(
         &self,
