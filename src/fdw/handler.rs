@@ -1,6 +1,6 @@
 //! The SQL function `shard_fdw_handler()`: the callbacks of the wrapper.
 
-use crate::fdw::{insert, modify, plan, scan, truncate};
+use crate::fdw::{explain, insert, modify, plan, scan, truncate};
 use crate::pg::raise::guarded;
 use pgrx::pg_sys;
 use pgrx::pg_sys::Datum;
@@ -56,7 +56,7 @@ fn callbacks() -> pg_sys::FdwRoutine {
         ExecForeignUpdate: Some(modify::exec_foreign_row),
         ExecForeignDelete: Some(modify::exec_foreign_row),
         EndForeignModify: Some(modify::end_foreign_modify),
-        ExplainForeignModify: Some(modify::explain_foreign_modify),
+        ExplainForeignModify: Some(explain::explain_foreign_modify),
         IsForeignRelUpdatable: Some(modify::is_foreign_rel_updatable),
         ExecForeignTruncate: Some(truncate::exec_foreign_truncate),
         ..Default::default()

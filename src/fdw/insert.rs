@@ -49,14 +49,14 @@ fn not_begun() -> FdwError {
     FdwError::internal("a row came for a target that has not begun")
 }
 
-/// Makes the insert state of a target. Neither connects nor asks the shard anything.
+/// Where and for whom a target's rows are inserted.
 ///
 /// # Safety
 /// Node and target are valid and belong together.
-pub unsafe fn begin(
+pub unsafe fn place_of(
     node: *mut pg_sys::ModifyTableState,
     target: *mut pg_sys::ResultRelInfo,
-) -> Result<()> {
+) -> Place {
     // SAFETY: by the contract; the root of a routed leaf is not taken from the node, where it can be missing.
     unsafe {
         let estate = (*node).ps.state;
@@ -71,7 +71,7 @@ pub unsafe fn begin(
         };
         let ignore_conflicts = is_statement
             && (*plan).onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_NOTHING;
-        let insert = Insert::new(Place {
+        Place {
             relid: (*relation).rd_id,
             root: (*(*root).ri_RelationDesc).rd_id,
             user,
@@ -86,7 +86,22 @@ pub unsafe fn begin(
                 Counting::AtOnce
             },
             ignore_conflicts,
-        })?;
+        }
+    }
+}
+
+/// Makes the insert state of a target. Neither connects nor asks the shard anything.
+///
+/// # Safety
+/// Node and target are valid and belong together.
+pub unsafe fn begin(
+    node: *mut pg_sys::ModifyTableState,
+    target: *mut pg_sys::ResultRelInfo,
+) -> Result<()> {
+    // SAFETY: by the contract.
+    unsafe {
+        let estate = (*node).ps.state;
+        let insert = Insert::new(place_of(node, target))?;
         let tuples = MemoryContext::child_of((*estate).es_query_cxt, c"shard_fdw returned row");
         state_of(target, estate).insert = Some(InsertTarget {
             insert,
@@ -123,7 +138,7 @@ pub unsafe extern "C-unwind" fn begin_foreign_insert(
 ///
 /// # Safety
 /// `target` is valid.
-unsafe fn circumstances(target: *mut pg_sys::ResultRelInfo) -> Circumstances {
+pub unsafe fn circumstances(target: *mut pg_sys::ResultRelInfo) -> Circumstances {
     // SAFETY: by the contract; lists and trigger descriptions are valid as long as the target.
     unsafe {
         let triggers = (*target).ri_TrigDesc.as_ref();
@@ -155,6 +170,29 @@ unsafe fn check_options(target: *mut pg_sys::ResultRelInfo) -> Vec<pg_sys::WCOKi
     }
 }
 
+/// Whether the statement names a column, by its number.
+///
+/// # Safety
+/// Both are valid and belong together.
+pub unsafe fn named_columns(
+    node: *mut pg_sys::ModifyTableState,
+    target: *mut pg_sys::ResultRelInfo,
+) -> impl Fn(i16) -> bool {
+    // SAFETY: by the contract.
+    let (names_all, named) = unsafe {
+        (
+            // An UPDATE that moves a row names no columns: the whole row goes.
+            (*node).operation == pg_sys::CmdType::CMD_UPDATE,
+            pg_sys::ExecGetInsertedCols(target, (*node).ps.state),
+        )
+    };
+    move |attnum| {
+        let member = i32::from(attnum) - pg_sys::FirstLowInvalidHeapAttributeNumber;
+        // SAFETY: the set lives as long as the plan.
+        names_all || unsafe { pg_sys::bms_is_member(member, named) }
+    }
+}
+
 /// Decides how rows travel, at the first of them: before that RETURNING and check options may not be known.
 ///
 /// # Safety
@@ -167,15 +205,9 @@ unsafe fn start(
     // SAFETY: by the contract.
     unsafe {
         let circumstances = circumstances(target);
-        // An UPDATE that moves a row names no columns: the whole row goes.
-        let names_all = (*state.node).operation == pg_sys::CmdType::CMD_UPDATE;
-        let named = pg_sys::ExecGetInsertedCols(target, estate);
-        let is_named = |attnum: i16| {
-            let member = i32::from(attnum) - pg_sys::FirstLowInvalidHeapAttributeNumber;
-            names_all || pg_sys::bms_is_member(member, named)
-        };
         let forced =
             (state.uncounted && !COPY_COUNTS_BATCHES).then_some(SingleReason::UncountedCopy);
+        let is_named = named_columns(state.node, target);
         state.insert.start(circumstances, is_named, forced)?;
         if state.insert.wants_stored_row() {
             let columns: Vec<i16> = state
@@ -371,7 +403,7 @@ unsafe fn flush_pending(estate: *mut pg_sys::EState) -> Result<()> {
 
 /// # Safety
 /// `target` is valid.
-unsafe fn is_ours(target: *mut pg_sys::ResultRelInfo) -> bool {
+pub unsafe fn is_ours(target: *mut pg_sys::ResultRelInfo) -> bool {
     // SAFETY: by the contract.
     unsafe {
         (*target).ri_FdwRoutine.as_ref().is_some_and(|routine| {

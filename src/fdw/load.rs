@@ -17,6 +17,8 @@ pub unsafe extern "C-unwind" fn _PG_init() {
         raise::guarded(|| {
             check_server(version::server_version()?)?;
             guc::register();
+            #[cfg(feature = "pg18")]
+            crate::fdw::routed::register();
             Ok(())
         })
     }

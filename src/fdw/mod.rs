@@ -4,6 +4,7 @@
     reason = "a callback reads many fields of core's structs under one and the same contract"
 )]
 
+mod explain;
 mod functions;
 mod handler;
 mod insert;
@@ -12,6 +13,8 @@ mod modify;
 mod modify_row;
 mod plan;
 mod rescan;
+#[cfg(feature = "pg18")]
+mod routed;
 mod scan;
 mod truncate;
 mod validator;

@@ -3,7 +3,6 @@
 use crate::fdw::insert::{self, InsertTarget};
 use crate::fdw::modify_row::{self, RowModify};
 use crate::model::error::{FdwError, Result};
-use crate::pg::catalog::c_string;
 use crate::pg::raise::guarded;
 use crate::pg::target::Target;
 use pgrx::pg_sys;
@@ -38,14 +37,14 @@ pub unsafe fn state_of<'a>(
 
 /// # Safety
 /// `rinfo` is a foreign result relation of ours, and no other borrow of its state is alive.
-unsafe fn rows_of<'a>(rinfo: *mut pg_sys::ResultRelInfo) -> Result<&'a mut RowModify> {
+pub unsafe fn rows_of<'a>(rinfo: *mut pg_sys::ResultRelInfo) -> Result<&'a mut RowModify> {
     // SAFETY: by the contract; the state lives as long as the query's memory context.
     unsafe { (*rinfo).ri_FdwState.cast::<ModifyState>().as_mut() }
         .and_then(|state| state.rows.as_mut())
         .ok_or_else(|| FdwError::internal("data modification has not begun"))
 }
 
-fn is_row_by_row(operation: pg_sys::CmdType::Type) -> bool {
+pub fn is_row_by_row(operation: pg_sys::CmdType::Type) -> bool {
     matches!(
         operation,
         pg_sys::CmdType::CMD_UPDATE | pg_sys::CmdType::CMD_DELETE
@@ -121,28 +120,6 @@ pub unsafe extern "C-unwind" fn end_foreign_modify(
             insert::end(rinfo)?;
             if let Some(state) = (*rinfo).ri_FdwState.cast::<ModifyState>().as_mut() {
                 state.rows = None;
-            }
-            Ok(())
-        })
-    }
-}
-
-/// # Safety
-/// To be called by EXPLAIN.
-pub unsafe extern "C-unwind" fn explain_foreign_modify(
-    mtstate: *mut pg_sys::ModifyTableState,
-    rinfo: *mut pg_sys::ResultRelInfo,
-    fdw_private: *mut pg_sys::List,
-    _subplan_index: i32,
-    es: *mut pg_sys::ExplainState,
-) {
-    // SAFETY: as above; the texts are NUL-terminated and copied.
-    unsafe {
-        guarded(|| {
-            if (*es).verbose && is_row_by_row((*mtstate).operation) {
-                let sql = modify_row::remote_sql(mtstate, rinfo, fdw_private)?;
-                let sql = c_string(sql.as_bytes())?;
-                pg_sys::ExplainPropertyText(c"Remote SQL".as_ptr(), sql.as_ptr(), es);
             }
             Ok(())
         })

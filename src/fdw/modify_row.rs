@@ -245,6 +245,13 @@ pub unsafe fn remote_sql(
     unsafe { plan_for(mtstate, (*rinfo).ri_RelationDesc, fdw_private) }.map(|plan| plan.sql)
 }
 
+impl RowModify {
+    /// What has been written so far.
+    pub fn writer(&self) -> &RowWriter {
+        &self.writer
+    }
+}
+
 /// Writes one row: `slot` holds the new values of an UPDATE, and takes what the shard returns. Null if there was no
 /// such row.
 ///

@@ -7,6 +7,7 @@
 pub mod backend;
 pub mod catalog;
 pub mod caught;
+pub mod explain;
 pub mod expr;
 pub mod extension;
 pub mod fd;

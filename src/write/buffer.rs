@@ -170,6 +170,11 @@ impl RelationBuffer {
         (self.sent.get(), self.answered.get())
     }
 
+    /// Most rows of a batch.
+    pub fn batch_size(&self) -> usize {
+        self.limits.batch_size
+    }
+
     pub fn stats(&self) -> WriteStats {
         self.stats.get()
     }

@@ -3,6 +3,7 @@
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::insert::Clauses;
 use crate::model::sql::Sql;
+use crate::model::statement::insert_row;
 use crate::model::table::RemoteTable;
 use crate::pg::catalog;
 use crate::pg::target::Target;
@@ -55,6 +56,15 @@ pub enum Accepted {
     Answered(PgResult),
 }
 
+/// How a target's rows travel, for EXPLAIN.
+pub struct Preview {
+    pub sql: Sql,
+    /// Most rows of one statement.
+    pub batch_size: usize,
+    /// Why they go one at a time, if they do.
+    pub single_reason: Option<&'static str>,
+}
+
 enum Mode {
     Buffered(Rc<RelationBuffer>),
     Single(SingleRow),
@@ -104,9 +114,9 @@ impl Insert {
         self.wants_stored_row
     }
 
-    /// Why rows go singly, if they do and one has.
-    pub fn single_reason(&self) -> Option<SingleReason> {
-        self.reason
+    /// The session that is used, and what it has waited.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
     }
 
     /// For COPY, before its first row: can the shard store fewer rows than it is given? Asked anew each time, for
@@ -133,25 +143,14 @@ impl Insert {
             .single_reason(self.target.options.write.batch_size)
             .or(forced);
         self.wants_stored_row = circumstances.needs_stored_row();
-        let clauses = Clauses {
-            overriding: sent.overriding,
-            ignore_conflicts: self.place.ignore_conflicts,
-        };
+        let clauses = self.clauses(&sent);
         self.mode = Some(if self.reason.is_some() {
-            let columns: Vec<i16> = self
-                .target
-                .relation
-                .columns
-                .iter()
-                .map(|column| column.attnum)
-                .collect();
             Mode::Single(SingleRow::insert(
                 session,
                 &self.target,
                 &sent,
-                &clauses,
+                self.single_row(&sent, self.wants_stored_row),
                 self.place.command_id,
-                self.wants_stored_row.then_some(columns.as_slice()),
             ))
         } else {
             let remote = self.remote_relation()?;
@@ -172,6 +171,55 @@ impl Insert {
             Mode::Buffered(buffer)
         });
         Ok(())
+    }
+
+    fn clauses(&self, sent: &Sent) -> Clauses {
+        Clauses {
+            overriding: sent.overriding,
+            ignore_conflicts: self.place.ignore_conflicts,
+        }
+    }
+
+    /// The statement for one row.
+    fn single_row(&self, sent: &Sent, returning: bool) -> Sql {
+        let columns = &self.target.relation.columns;
+        let all: Vec<i16> = columns.iter().map(|column| column.attnum).collect();
+        insert_row(
+            &self.target.remote,
+            &sent.attnums,
+            &self.clauses(sent),
+            returning.then_some(all.as_slice()),
+        )
+    }
+
+    /// How rows travel, or would: before the first one the shard's column types are unknown, so the statement is that
+    /// for one row. The arguments are those of [`Insert::start`].
+    pub fn preview(
+        &self,
+        circumstances: Circumstances,
+        is_named: impl Fn(i16) -> bool,
+    ) -> Result<Preview> {
+        let write = self.target.options.write;
+        let (sql, reason) = match &self.mode {
+            Some(Mode::Buffered(buffer)) => (buffer.sql(), None),
+            Some(Mode::Single(single)) => (single.sql().clone(), self.reason),
+            None => {
+                let sent = Sent::new(&self.target, is_named)?;
+                (
+                    self.single_row(&sent, circumstances.needs_stored_row()),
+                    circumstances.single_reason(write.batch_size),
+                )
+            }
+        };
+        Ok(Preview {
+            sql,
+            batch_size: match (&self.mode, reason) {
+                (_, Some(_)) => 1,
+                (Some(Mode::Buffered(buffer)), None) => buffer.batch_size(),
+                (_, None) => write.batch_size,
+            },
+            single_reason: reason.map(SingleReason::describe),
+        })
     }
 
     /// Takes a row over. [`Insert::start`] must have been called.
@@ -279,15 +327,6 @@ impl Insert {
             Some(Mode::Buffered(buffer)) => buffer.stats(),
             Some(Mode::Single(single)) => single.stats(),
             None => WriteStats::default(),
-        }
-    }
-
-    /// The statement sent, once the first row has decided.
-    pub fn sql(&self) -> Option<Sql> {
-        match &self.mode {
-            Some(Mode::Buffered(buffer)) => Some(buffer.sql()),
-            Some(Mode::Single(single)) => Some(single.sql().clone()),
-            None => None,
         }
     }
 

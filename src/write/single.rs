@@ -1,9 +1,7 @@
 //! Rows that go to the shard one at a time, because somebody looks at each of them.
 
 use crate::model::error::Result;
-use crate::model::insert::Clauses;
 use crate::model::sql::Sql;
-use crate::model::statement::insert_row;
 use crate::pg::target::Target;
 use crate::pg::typio::Transmission;
 use crate::pg::value::{Encoder, Row};
@@ -26,16 +24,14 @@ pub struct SingleRow {
 }
 
 impl SingleRow {
-    /// `returning`: the columns wanted back.
+    /// `sql`: the statement, with a parameter for each column of `sent`.
     pub fn insert(
         session: SessionRef,
         target: &Target,
         sent: &Sent,
-        clauses: &Clauses,
+        sql: Sql,
         command_id: u32,
-        returning: Option<&[i16]>,
     ) -> SingleRow {
-        let sql = insert_row(&target.remote, &sent.attnums, clauses, returning);
         let encoders = sent
             .attnums
             .iter()
@@ -55,10 +51,6 @@ impl SingleRow {
 
     pub fn sql(&self) -> &Sql {
         &self.sql
-    }
-
-    pub fn session(&self) -> &SessionRef {
-        &self.session
     }
 
     pub fn stats(&self) -> WriteStats {
