@@ -6,10 +6,18 @@
 mod common;
 #[path = "compare/driver.rs"]
 mod driver;
+#[path = "compare/literals.rs"]
+mod literals;
 #[path = "compare/outcome.rs"]
 mod outcome;
+#[path = "compare/random.rs"]
+mod random;
 #[path = "compare/script.rs"]
 mod script;
+#[path = "compare/special.rs"]
+mod special;
+#[path = "compare/types.rs"]
+mod types;
 
 use driver::compare;
 

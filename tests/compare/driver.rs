@@ -99,7 +99,7 @@ pub struct Side {
 }
 
 impl Side {
-    fn is_local(&self) -> bool {
+    pub fn is_local(&self) -> bool {
         self.shards.is_empty()
     }
 
