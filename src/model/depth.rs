@@ -26,6 +26,12 @@ impl Depth {
         self.begun_at
     }
 
+    /// The local level `level` uses the remote transaction.
+    pub fn used_at(&mut self, level: i32) {
+        debug_assert!(self.is_open());
+        self.begun_at = self.begun_at.min(level);
+    }
+
     /// The remote transaction has begun, for a use at `level`.
     pub fn begin(&mut self, level: i32) {
         debug_assert!(self.depth == 0 && level >= 1);
@@ -108,6 +114,16 @@ mod tests {
         assert!(depth.is_open());
         depth.end();
         assert!(!depth.is_open());
+    }
+
+    #[test]
+    fn a_use_at_a_higher_level_gives_it_an_interest() {
+        let mut depth = used_at(2);
+        depth.abort_sub(2);
+        assert_eq!(depth.begun_at(), 2);
+        depth.used_at(1);
+        depth.used_at(2);
+        assert_eq!(depth.begun_at(), 1);
     }
 
     #[test]

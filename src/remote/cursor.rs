@@ -26,6 +26,8 @@ pub struct CursorState {
     level: Cell<i32>,
     /// Depth of the remote transaction in which the cursor was declared; None if there is no such cursor.
     declared_at: Cell<Option<i32>>,
+    /// Has anything been fetched since it was declared?
+    read: Cell<bool>,
     /// It went with a savepoint while the scan lives on: what was read of it cannot be continued.
     lost: Cell<bool>,
     /// Its (sub)transaction is over.
@@ -71,8 +73,14 @@ impl CursorState {
     /// The subtransaction at `level` is undone, and with it what the shard declared there.
     pub fn undo_level(&self, level: i32) {
         if self.declared_at.get().is_some_and(|depth| depth >= level) {
-            self.declared_at.set(None);
-            self.lost.set(true);
+            self.undeclare();
+        }
+    }
+
+    /// The shard has lost the cursor. It can be declared again if nothing was read of it.
+    pub fn undeclare(&self) {
+        if self.declared_at.take().is_some() {
+            self.lost.set(self.read.get());
         }
     }
 
@@ -110,6 +118,7 @@ impl Cursor {
             command_id,
             level: Cell::new(xact::nest_level()),
             declared_at: Cell::new(None),
+            read: Cell::new(false),
             lost: Cell::new(false),
             gone: Cell::new(false),
         });
@@ -142,6 +151,7 @@ impl Cursor {
                 .queue(&self.state.declaration(), Role::Forget)?;
             self.state.declared(self.session.depth());
         }
+        self.state.read.set(true);
         let number = self.state.number;
         let mut fetch = Statement::plain(format!("FETCH {rows} FROM c{number}").as_str());
         fetch.subject = self.state.subject.clone();
@@ -157,6 +167,7 @@ impl Cursor {
                 .queue(&Statement::plain(close.as_str()), Role::Forget)?;
         }
         self.state.declared_at.set(None);
+        self.state.read.set(false);
         self.state.lost.set(false);
         self.set_params(params);
         Ok(())

@@ -75,6 +75,11 @@ impl Session {
             if state.link.is_none() {
                 // Lost with all it had done, which was nothing that the outer levels asked for.
                 state.depth.end();
+                state.wrote = false;
+                state.closing.clear();
+                for cursor in state.cursors.iter().filter_map(Weak::upgrade) {
+                    cursor.undeclare();
+                }
             }
         }
     }

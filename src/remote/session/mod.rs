@@ -212,7 +212,11 @@ impl Session {
         if !self.in_transaction() {
             self.begin(level)?;
         }
-        let depth = self.state.borrow().depth;
+        let depth = {
+            let mut state = self.state.borrow_mut();
+            state.depth.used_at(level);
+            state.depth
+        };
         if depth.get() < level {
             self.flush_where(FlushCause::Savepoint, |_| true)?;
             self.drain()?;
