@@ -140,16 +140,21 @@ pub fn warn(error: &FdwError) {
 }
 
 /// Runs `body` where nothing may be thrown (abort processing). An error or panic becomes a WARNING where that is
-/// still possible, and None is returned.
+/// still possible, and None is returned. Interrupts stay held as they were: every ERROR of the backend lets go of them.
 pub fn contained<R>(body: impl FnOnce() -> Result<R>) -> Option<R> {
-    match std::panic::catch_unwind(AssertUnwindSafe(body)) {
+    // SAFETY: a plain variable of the backend.
+    let held = unsafe { pg_sys::InterruptHoldoffCount };
+    let outcome = match std::panic::catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => Some(value),
         Ok(Err(error)) => {
             let _ = std::panic::catch_unwind(AssertUnwindSafe(|| warn(&error)));
             None
         }
         Err(_) => None,
-    }
+    };
+    // SAFETY: as above.
+    unsafe { pg_sys::InterruptHoldoffCount = held };
+    outcome
 }
 
 /// The bytes of a C string that PostgreSQL owns; empty for a null pointer.

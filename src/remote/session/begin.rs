@@ -86,7 +86,10 @@ impl Session {
                 }
                 Err(error)
             }
-            _ => Ok(true),
+            Some(Ok(_)) => Ok(true),
+            None => Err(sent
+                .err()
+                .unwrap_or_else(|| self.lost_error(b"BEGIN was not answered"))),
         }
     }
 

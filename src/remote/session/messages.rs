@@ -43,14 +43,19 @@ impl Session {
             .link
             .as_ref()
             .is_none_or(|link| link.connection.is_bad());
-        let error = self.lost_error(&reason);
-        if !bad {
-            return Err(FdwError::Protocol {
+        let error = match bad {
+            true => self.lost_error(&reason),
+            false => FdwError::Protocol {
                 message: format!("could not send a statement to server \"{}\"", self.name),
                 detail: Some(reason),
-            });
+            },
+        };
+        if bad {
+            state.lose_connection(error.clone());
+        } else {
+            // The statement may carry rows of an outer level, whoever gets this error.
+            state.lose(error.clone());
         }
-        state.lose_connection(error.clone());
         Err(state.lost.as_ref().map_or(error, |lost| lost.error.clone()))
     }
 
