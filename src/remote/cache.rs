@@ -23,7 +23,7 @@ pub fn session(server: Oid, user: Oid) -> Result<SessionRef> {
     let key = mapping.oid.to_u32();
     let known = SESSIONS.with_borrow(|sessions| sessions.get(&key).cloned());
     if let Some(session) = &known {
-        if session.in_transaction() || !session.is_stale() {
+        if session.is_in_use() || !session.is_stale() {
             session.check_user(user)?;
             return Ok(session.clone());
         }

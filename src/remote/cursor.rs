@@ -39,6 +39,10 @@ impl CursorState {
         self.level.get()
     }
 
+    pub fn is_gone(&self) -> bool {
+        self.gone.get()
+    }
+
     pub fn can_be_declared(&self) -> bool {
         self.declared_at.get().is_none()
             && !self.lost.get()

@@ -112,6 +112,7 @@ impl Session {
         state.closing.clear();
         state.queue.forget_answers();
         self.asked_by.set((0, Oid::INVALID));
+        self.restricted.set(false);
         if self.stale.get() || !self.options.keep_connections || !state.queue.is_empty() {
             state.link = None;
         }

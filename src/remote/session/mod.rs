@@ -65,6 +65,8 @@ pub struct Session {
     mapping_options: MappingOptions,
     /// With whose rights the next connection is made.
     user: Cell<Oid>,
+    /// A user without superuser's rights has asked for the session in this transaction.
+    pub(super) restricted: Cell<bool>,
     server_hash: u32,
     mapping_hash: u32,
     /// Server or mapping have changed: close the connection as soon as it is idle.
@@ -89,6 +91,7 @@ impl Session {
             server_hash: invalidation::server_hash(server.oid),
             mapping_hash: invalidation::mapping_hash(mapping.oid),
             user: Cell::new(mapping.user),
+            restricted: Cell::new(!backend::is_superuser(mapping.user)),
             name: server.display_name(),
             server,
             mapping,
@@ -135,6 +138,15 @@ impl Session {
 
     pub fn in_transaction(&self) -> bool {
         self.state.borrow().depth.is_open()
+    }
+
+    /// Must statements go on using this session rather than one made anew after a change of its server or mapping? Else a
+    /// statement could have two connections, and wait for a row lock of its own for ever.
+    pub(super) fn is_in_use(&self) -> bool {
+        let state = self.state.borrow();
+        let is_running =
+            |cursor: &Weak<CursorState>| cursor.upgrade().is_some_and(|cursor| !cursor.is_gone());
+        state.depth.is_open() || state.cursors.iter().any(is_running)
     }
 
     pub fn is_stale(&self) -> bool {
@@ -185,7 +197,13 @@ impl Session {
         match &self.state.borrow().link {
             Some(link) => connect::check_reuse(&self.inputs(user, b""), link),
             None => {
-                self.user.set(user);
+                // Of several users who wait for a connection, the one with less rights decides over it.
+                if !backend::is_superuser(user) {
+                    self.restricted.set(true);
+                    self.user.set(user);
+                } else if !self.restricted.get() {
+                    self.user.set(user);
+                }
                 Ok(())
             }
         }
