@@ -1,6 +1,6 @@
 //! INSERT and COPY: what the callbacks of data modification do for them, and those of routing.
 
-use crate::fdw::modify::{state_of, ModifyState};
+use crate::fdw::modify::{check_row_security, state_of, ModifyState};
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::pg::memory::MemoryContext;
 use crate::pg::raise::guarded;
@@ -201,12 +201,11 @@ unsafe fn start(
     state: &mut InsertTarget,
     estate: *mut pg_sys::EState,
     target: *mut pg_sys::ResultRelInfo,
+    forced: Option<SingleReason>,
 ) -> Result<()> {
     // SAFETY: by the contract.
     unsafe {
         let circumstances = circumstances(target);
-        let forced =
-            (state.uncounted && !COPY_COUNTS_BATCHES).then_some(SingleReason::UncountedCopy);
         let is_named = named_columns(state.node, target);
         state.insert.start(circumstances, is_named, forced)?;
         if state.insert.wants_stored_row() {
@@ -225,26 +224,15 @@ unsafe fn start(
     }
 }
 
-/// Checks row security of a partitioned parent, which core leaves out for foreign leaves.
+/// The check that row security of a partitioned parent asks for.
 ///
 /// # Safety
-/// All are valid and belong together.
-unsafe fn check_row_security(
-    node: *mut pg_sys::ModifyTableState,
-    estate: *mut pg_sys::EState,
-    target: *mut pg_sys::ResultRelInfo,
-    slot: *mut pg_sys::TupleTableSlot,
-) {
+/// `node` is valid.
+unsafe fn row_security_check(node: *mut pg_sys::ModifyTableState) -> pg_sys::WCOKind::Type {
     // SAFETY: by the contract.
-    unsafe {
-        if !(*target).ri_WithCheckOptions.is_null() {
-            let kind = if (*node).operation == pg_sys::CmdType::CMD_UPDATE {
-                pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK
-            } else {
-                pg_sys::WCOKind::WCO_RLS_INSERT_CHECK
-            };
-            pg_sys::ExecWithCheckOptions(kind, target, slot, estate);
-        }
+    match unsafe { (*node).operation } {
+        pg_sys::CmdType::CMD_UPDATE => pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK,
+        _ => pg_sys::WCOKind::WCO_RLS_INSERT_CHECK,
     }
 }
 
@@ -262,9 +250,10 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
             let state = insert_of(target).ok_or_else(not_begun)?;
             let node = state.node;
             refuse_transition_tables(node)?;
-            check_row_security(node, estate, target, slot);
+            check_row_security(row_security_check(node), target, slot, estate);
             if !state.insert.has_started() {
-                start(state, estate, target)?;
+                let forced = state.uncounted.then_some(SingleReason::UncountedCopy);
+                start(state, estate, target, forced)?;
             }
             match append(state, estate, slot)? {
                 Accepted::Buffered if state.insert.counting() == Counting::AtOnce => Ok(slot),
@@ -352,7 +341,10 @@ pub unsafe extern "C-unwind" fn exec_foreign_batch_insert(
     unsafe {
         guarded(|| {
             if *count == 0 {
-                flush_pending(estate)?;
+                // The first call of a cycle has served all entries.
+                if insert_of(target).is_some_and(|state| state.registered) {
+                    flush_pending(estate)?;
+                }
             } else {
                 *count = insert_slots(estate, target, slots, *count)?;
             }
@@ -432,7 +424,7 @@ unsafe fn insert_slots(
         let state = insert_of(target).ok_or_else(not_begun)?;
         refuse_transition_tables(state.node)?;
         if !state.insert.has_started() {
-            start(state, estate, target)?;
+            start(state, estate, target, None)?;
         }
         for index in 0..count as usize {
             append(state, estate, *slots.add(index))?;

@@ -44,6 +44,24 @@ pub unsafe fn rows_of<'a>(rinfo: *mut pg_sys::ResultRelInfo) -> Result<&'a mut R
         .ok_or_else(|| FdwError::internal("data modification has not begun"))
 }
 
+/// Checks row security of a partitioned parent, which core leaves out for foreign leaves.
+///
+/// # Safety
+/// All are valid and belong together; the slot holds the new row.
+pub unsafe fn check_row_security(
+    kind: pg_sys::WCOKind::Type,
+    rinfo: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+    estate: *mut pg_sys::EState,
+) {
+    // SAFETY: by the contract.
+    unsafe {
+        if !(*rinfo).ri_WithCheckOptions.is_null() {
+            pg_sys::ExecWithCheckOptions(kind, rinfo, slot, estate);
+        }
+    }
+}
+
 pub fn is_row_by_row(operation: pg_sys::CmdType::Type) -> bool {
     matches!(
         operation,
@@ -94,11 +112,26 @@ pub unsafe extern "C-unwind" fn begin_foreign_modify(
     }
 }
 
-/// ExecForeignUpdate and ExecForeignDelete.
-///
 /// # Safety
 /// To be called by the executor, after [`begin_foreign_modify`].
-pub unsafe extern "C-unwind" fn exec_foreign_row(
+pub unsafe extern "C-unwind" fn exec_foreign_update(
+    estate: *mut pg_sys::EState,
+    rinfo: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+    plan_slot: *mut pg_sys::TupleTableSlot,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: as above.
+    unsafe {
+        guarded(|| {
+            check_row_security(pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK, rinfo, slot, estate);
+            modify_row::write(rows_of(rinfo)?, slot, plan_slot)
+        })
+    }
+}
+
+/// # Safety
+/// To be called by the executor, after [`begin_foreign_modify`].
+pub unsafe extern "C-unwind" fn exec_foreign_delete(
     _estate: *mut pg_sys::EState,
     rinfo: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,

@@ -11,7 +11,7 @@ pub enum SingleReason {
     CheckOption,
     /// The option `batch_size` is 1.
     BatchSize,
-    /// COPY counts rows as they are handed over, and the shard may store fewer (PostgreSQL before 16).
+    /// COPY counts rows as they are handed over, and the shard may store fewer.
     UncountedCopy,
 }
 
