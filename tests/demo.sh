@@ -38,6 +38,7 @@ show() { # show CLUSTER FILE [ARGUMENT…]
     shift 2
     printf '%s\n\n' "--- $cluster: sql/demo/$file"
     sed 's/^/    /' "$demo/$file"
+    printf '\n'
     psql_on "$cluster" "$@" <"$demo/$file"
 }
 
@@ -92,11 +93,12 @@ check "all shards: rows" $((2 * rows)) $total
 check "SELECT count(*) FROM events" $((2 * rows)) "$(value_on main 'SELECT count(*) FROM events')"
 
 stage "EXPLAIN of an INSERT into one of the foreign partitions"
-show main explain.sql | tee "$CLUSTERS/explain.out"
-check "rows of it on shard1" \
-    "$(value_on main "SELECT count(*) FROM generate_series($((2 * rows + 1)), $((2 * rows + 100000))) AS id
-        WHERE satisfies_hash_partition('events'::regclass, 4, 1, id::bigint)")" \
-    "$(value_on shard1 "SELECT count(*) FROM events_1 WHERE id > $((2 * rows))")"
+show main explain.sql -At | tee "$CLUSTERS/explain.out"
+expected=$(value_on main "SELECT count(*) FROM generate_series($((2 * rows + 1)), $((2 * rows + 100000))) AS id
+    WHERE satisfies_hash_partition('events'::regclass, 4, 1, id::bigint)")
+printf '\n'
+check "Remote Rows of it" "$expected" "$(sed -n 's/^ *Remote Rows: //p' "$CLUSTERS/explain.out")"
+check "rows of it on shard1" "$expected" "$(value_on shard1 "SELECT count(*) FROM events_1 WHERE id > $((2 * rows))")"
 
 stage "times of $rows rows beside local partitions and postgres_fdw (batch_size 1000), $rounds rounds"
 psql_on main -c "DROP SCHEMA local CASCADE" -c "DROP TABLE events" 2>"$CLUSTERS/notices"
