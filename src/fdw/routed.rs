@@ -80,7 +80,7 @@ unsafe fn leaves<'a>(node: *mut pg_sys::ModifyTableState) -> Vec<Leaf<'a>> {
                 Some(Leaf { target, insert })
             })
             .collect();
-        leaves.sort_by_key(|leaf| leaf.insert.target().relation.oid.to_u32());
+        leaves.sort_by_key(|leaf| (*(*leaf.target).ri_RelationDesc).rd_id.to_u32());
         leaves
     }
 }

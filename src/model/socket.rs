@@ -19,8 +19,4 @@ impl Interest {
         read: false,
         write: true,
     };
-    pub const BOTH: Interest = Interest {
-        read: true,
-        write: true,
-    };
 }

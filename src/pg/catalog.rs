@@ -30,14 +30,12 @@ pub struct UserMapping {
     pub oid: Oid,
     /// The user that the mapping was looked up for.
     pub user: Oid,
-    pub server: Oid,
     pub options: Vec<OptionPair>,
 }
 
 /// Server and options of a foreign table.
 #[derive(Debug, Clone)]
 pub struct ForeignTable {
-    pub relid: Oid,
     pub server: Oid,
     pub options: Vec<OptionPair>,
 }
@@ -49,21 +47,16 @@ pub struct Column {
     pub attnum: i16,
     pub name: Vec<u8>,
     pub type_oid: Oid,
-    pub typmod: i32,
-    pub collation: Oid,
     /// `'s'` for stored, `'v'` for virtual generated columns, 0 otherwise.
     pub generated: u8,
-    pub not_null: bool,
     pub options: Vec<OptionPair>,
 }
 
 /// Names and columns of a relation.
 #[derive(Debug, Clone)]
 pub struct Relation {
-    pub oid: Oid,
     pub schema: Vec<u8>,
     pub name: Vec<u8>,
-    pub relkind: u8,
     pub columns: Vec<Column>,
 }
 
@@ -120,7 +113,6 @@ pub fn user_mapping(user: Oid, server: Oid) -> Result<UserMapping> {
         Ok(UserMapping {
             oid: raw.umid,
             user: raw.userid,
-            server: raw.serverid,
             options: option_pairs(raw.options),
         })
     }
@@ -153,7 +145,6 @@ pub fn foreign_table(relid: Oid) -> Result<ForeignTable> {
     unsafe {
         let raw = &*pg_sys::GetForeignTable(relid);
         Ok(ForeignTable {
-            relid,
             server: raw.serverid,
             options: option_pairs(raw.options),
         })
@@ -205,18 +196,13 @@ pub unsafe fn describe(raw: pg_sys::Relation) -> Result<Relation> {
                 attnum: attribute.attnum,
                 name: bytes(attribute.attname.data.as_ptr()),
                 type_oid: attribute.atttypid,
-                typmod: attribute.atttypmod,
-                collation: attribute.attcollation,
                 generated: attribute.attgenerated as u8,
-                not_null: attribute.attnotnull,
                 options,
             });
         }
         Ok(Relation {
-            oid: (*raw).rd_id,
             schema: bytes(pg_sys::get_namespace_name(form.relnamespace)),
             name: bytes(form.relname.data.as_ptr()),
-            relkind: form.relkind as u8,
             columns,
         })
     }

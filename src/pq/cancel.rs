@@ -9,6 +9,10 @@ use crate::pq::{Connection, Result};
 
 /// Where a request stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(
+    not(any(feature = "pg17", feature = "pg18")),
+    expect(dead_code, reason = "a blocking request is through when it returns")
+)]
 pub enum CancelProgress {
     /// Wait for this on the socket, then poll.
     Wait(Interest),

@@ -244,8 +244,8 @@ impl Connection {
     }
 
     /// Puts one statement into the output buffer; its values come as text. libpq copies text and parameters once,
-    /// and sends what the socket takes without waiting. In pipeline mode the server answers when a sync or a flush
-    /// request follows.
+    /// and sends what the socket takes without waiting. In pipeline mode the server answers when a sync
+    /// follows.
     ///
     /// An error leaves the statement unsent and, unless [`Connection::is_bad`], the connection usable.
     pub fn send_query_params(&mut self, sql: &CStr, params: &[Param]) -> Result<()> {
@@ -272,13 +272,6 @@ impl Connection {
     pub fn pipeline_sync(&mut self) -> Result<()> {
         // SAFETY: the connection is valid.
         let outcome = unsafe { sys::PQpipelineSync(self.as_ptr()) };
-        self.check(outcome == 1)
-    }
-
-    /// Asks the server to send the answers it has, without ending the message.
-    pub fn send_flush_request(&mut self) -> Result<()> {
-        // SAFETY: the connection is valid.
-        let outcome = unsafe { sys::PQsendFlushRequest(self.as_ptr()) };
         self.check(outcome == 1)
     }
 

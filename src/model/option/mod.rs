@@ -12,7 +12,6 @@ mod table;
 mod typed;
 mod validate;
 
-pub use settings::SessionSetting;
 pub use table::Context;
 pub use typed::{
     conninfo, ColumnOptions, Isolation, MappingOptions, ServerOptions, TableOptions, WriteLimits,

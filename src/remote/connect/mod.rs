@@ -32,7 +32,7 @@ pub struct Inputs<'a> {
 pub struct Established {
     pub connection: Connection,
     /// Dropped after the connection.
-    pub fd: ExternalFd,
+    pub _fd: ExternalFd,
     /// Process id of the shard's backend, 0 if it gave none.
     pub backend_pid: i32,
     /// `server_version_num` of the shard.
@@ -73,7 +73,7 @@ pub fn connect(inputs: &Inputs) -> Result<Established> {
     Ok(Established {
         backend_pid: connection.backend_pid(),
         connection,
-        fd,
+        _fd: fd,
         version,
         pooled,
     })

@@ -209,11 +209,6 @@ impl Session {
         }
     }
 
-    /// The server's name for messages.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Is the remote transaction still good for the running statement?
     pub fn check(&self) -> Result<()> {
         match &self.state.borrow().lost {
