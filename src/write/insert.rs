@@ -243,13 +243,13 @@ impl Insert {
         }
     }
 
-    /// Sends what waits, without waiting for the answers. Returns the session to drain.
+    /// Adds what waits to the current message of its session. Returns the session, to be drained.
     pub fn flush(&self, cause: FlushCause) -> Result<Option<SessionRef>> {
         let (Some(Mode::Buffered(buffer)), Some(session)) = (&self.mode, self.usage.found()) else {
             return Ok(None);
         };
         let rows: Rc<dyn PendingRows> = buffer.clone();
-        session.flush(&rows, cause)?;
+        session.put(&rows, cause)?;
         Ok(Some(session.clone()))
     }
 
