@@ -14,6 +14,7 @@ impl SqlState {
     pub const TRANSACTION_RESOLUTION_UNKNOWN: SqlState = SqlState(*b"08007");
     pub const PROTOCOL_VIOLATION: SqlState = SqlState(*b"08P01");
     pub const FEATURE_NOT_SUPPORTED: SqlState = SqlState(*b"0A000");
+    pub const DATETIME_OUT_OF_RANGE: SqlState = SqlState(*b"22008");
     pub const INVALID_PARAMETER_VALUE: SqlState = SqlState(*b"22023");
     pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState(*b"42501");
     pub const UNDEFINED_OBJECT: SqlState = SqlState(*b"42704");

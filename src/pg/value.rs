@@ -1,6 +1,6 @@
 //! Rows of a slot, and the wire forms of their values.
 
-use crate::model::error::{FdwError, Result};
+use crate::model::error::{FdwError, Result, SqlState};
 use crate::pg::catalog::Column;
 use crate::pg::raise::bytes;
 use pgrx::pg_sys;
@@ -60,6 +60,8 @@ enum Layout {
     /// Passed by reference: a fixed number of bytes in wire order.
     Uuid,
     Interval,
+    /// The same for a shard that would take infinite ones for some long finite ones.
+    FiniteInterval,
     Name,
     /// A varlena whose contents are the wire form.
     Plain,
@@ -104,6 +106,9 @@ pub fn binary_type_name(type_oid: Oid) -> Option<&'static str> {
         .map(|(_, name)| *name)
 }
 
+/// The first version whose intervals can be infinite: bit patterns that were finite intervals before.
+const INFINITE_INTERVALS: i32 = 17_00_00;
+
 /// Makes the wire form of one column's values.
 #[derive(Debug, Clone, Copy)]
 pub struct Encoder {
@@ -121,12 +126,13 @@ enum Kind {
 
 impl Encoder {
     /// For the binary form. None: the type has no binary form that we rely on.
-    pub fn binary(column: &Column) -> Option<Encoder> {
+    /// `shard_version` as in server_version_num.
+    pub fn binary(column: &Column, shard_version: i32) -> Option<Encoder> {
         binary_type_name(column.type_oid)?;
         Some(Encoder {
             attnum: column.attnum,
             type_oid: column.type_oid,
-            kind: Kind::Binary(layout(column.type_oid)),
+            kind: Kind::Binary(layout(column.type_oid, shard_version)),
         })
     }
 
@@ -188,8 +194,12 @@ impl Encoder {
     }
 }
 
-fn layout(type_oid: Oid) -> Layout {
+fn layout(type_oid: Oid, shard_version: i32) -> Layout {
+    let has_infinite_intervals = cfg!(any(feature = "pg17", feature = "pg18"));
     match type_oid {
+        pg_sys::INTERVALOID if has_infinite_intervals && shard_version < INFINITE_INTERVALS => {
+            Layout::FiniteInterval
+        }
         pg_sys::BOOLOID => Layout::Bool,
         pg_sys::INT2OID => Layout::Int2,
         pg_sys::INT4OID | pg_sys::OIDOID | pg_sys::FLOAT4OID | pg_sys::DATEOID => Layout::Int4,
@@ -228,8 +238,15 @@ unsafe fn append_binary(layout: Layout, value: Datum, out: &mut Vec<u8>) -> Resu
             Layout::Uuid => {
                 out.extend_from_slice(std::slice::from_raw_parts(value.cast_mut_ptr::<u8>(), 16));
             }
-            Layout::Interval => {
+            Layout::Interval | Layout::FiniteInterval => {
                 let interval = &*value.cast_mut_ptr::<pg_sys::Interval>();
+                if layout == Layout::FiniteInterval && is_infinite(interval) {
+                    return Err(FdwError::local(
+                        SqlState::DATETIME_OUT_OF_RANGE,
+                        "cannot send an infinite interval to the server",
+                    )
+                    .with_detail("PostgreSQL has infinite intervals from version 17 on."));
+                }
                 out.extend_from_slice(&interval.time.to_be_bytes());
                 out.extend_from_slice(&interval.day.to_be_bytes());
                 out.extend_from_slice(&interval.month.to_be_bytes());
@@ -247,6 +264,12 @@ unsafe fn append_binary(layout: Layout, value: Datum, out: &mut Vec<u8>) -> Resu
         }
     }
     Ok(())
+}
+
+/// `INTERVAL_NOT_FINITE` of `datatype/timestamp.h`.
+fn is_infinite(interval: &pg_sys::Interval) -> bool {
+    let fields = (interval.month, interval.day, interval.time);
+    fields == (i32::MIN, i32::MIN, i64::MIN) || fields == (i32::MAX, i32::MAX, i64::MAX)
 }
 
 /// # Safety

@@ -46,8 +46,13 @@ pub struct Encoding {
 
 impl Encoding {
     /// Binary where the shard has the same built-in type, else text. If one column needs parameters of its own for
-    /// each row, all do.
-    pub fn new(target: &Target, sent: &Sent, remote: &RemoteRelation) -> Encoding {
+    /// each row, all do. `shard_version` as in server_version_num.
+    pub fn new(
+        target: &Target,
+        sent: &Sent,
+        remote: &RemoteRelation,
+        shard_version: i32,
+    ) -> Encoding {
         let mut encoding = Encoding {
             columns: Vec::with_capacity(sent.attnums.len()),
             encoders: Vec::with_capacity(sent.attnums.len()),
@@ -62,7 +67,7 @@ impl Encoding {
                 continue;
             };
             let remote_type = remote.columns.get(name);
-            let binary = Encoder::binary(column).filter(|_| {
+            let binary = Encoder::binary(column, shard_version).filter(|_| {
                 remote_type.is_some_and(|remote| remote.oid == column.type_oid.to_u32())
             });
             let form = match (&binary, binary_type_name(column.type_oid), remote_type) {

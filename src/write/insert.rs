@@ -154,7 +154,7 @@ impl Insert {
             ))
         } else {
             let remote = self.remote_relation()?;
-            let encoding = Encoding::new(&self.target, &sent, &remote);
+            let encoding = Encoding::new(&self.target, &sent, &remote, session.shard_version());
             let owner = Owner {
                 table: self.target.relation.name.as_slice().into(),
                 remote: self.target.remote.clone(),

@@ -132,6 +132,12 @@ impl Session {
             .map(|link| link.connection.backend_pid())
     }
 
+    /// Version of the shard in the form of `server_version_num`; 0 while not connected.
+    pub fn shard_version(&self) -> i32 {
+        let state = self.state.borrow();
+        state.link.as_ref().map_or(0, |link| link.version)
+    }
+
     pub fn is_connected(&self) -> bool {
         self.state.borrow().link.is_some()
     }
