@@ -194,6 +194,24 @@ fn a_cancel_while_waiting_for_commit_says_that_its_outcome_is_unknown() {
     scene.check_afterwards();
 }
 
+#[test]
+fn a_termination_while_waiting_for_commit_says_that_its_outcome_is_unknown() {
+    let mut scene = Scene::new("");
+    scene.shards[0].sql(&deferred_sleep(2));
+    scene.insert(&[0]);
+    scene.client.send("COMMIT");
+    scene.wait_until_asleep(0);
+    let pid = scene.client.pid();
+    let terminate = format!("SELECT pg_terminate_backend({pid}, 20000)");
+    assert_eq!(scene.coordinator.value(&terminate), "t");
+    // The farewell of the backend comes after that.
+    let error = scene.client.receive().expect_error();
+    unknown(&error);
+    assert!(error.detail().contains("\"s1\": unknown: "), "{error:?}");
+    assert_eq!(scene.client.run("SELECT 1").status, '-');
+    assert_eq!(scene.rows(0), "1");
+}
+
 /// A trigger that makes COMMIT, or SET CONSTRAINTS, take this many seconds.
 fn deferred_sleep(seconds: u32) -> String {
     format!(

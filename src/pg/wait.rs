@@ -51,7 +51,8 @@ pub fn for_socket(
 }
 
 /// Waits until something has come on one of the sockets, and returns what, in the order of `sockets`; all empty: the
-/// deadline has passed. With no sockets at all it waits for the deadline, which must be given then.
+/// deadline has passed, or an interrupt has come that is held. With no sockets at all it waits for the deadline, which
+/// must be given then.
 pub fn for_sockets(
     sockets: &[(Socket, Interest)],
     deadline: Option<Instant>,
@@ -66,19 +67,66 @@ pub fn for_sockets(
         let (timeout, is_last) = remaining(deadline);
         let count = set.wait(timeout, &mut occurred, event);
         let mut came = vec![Interest::default(); sockets.len()];
+        let mut interrupted = false;
         for happened in &occurred[..count] {
             if happened.events & pg_sys::WL_LATCH_SET != 0 {
                 serve_latch();
+                interrupted = interrupt_is_due() || barrier_is_due();
             }
             let place = (happened.user_data as usize).wrapping_sub(1);
             if let Some(interest) = came.get_mut(place) {
                 *interest = interest_of(happened.events);
             }
         }
-        if came.iter().any(|one| *one != Interest::default()) || (count == 0 && is_last) {
+        let something = came.iter().any(|one| *one != Interest::default());
+        if something || interrupted || (count == 0 && is_last) {
             return Ok(came);
         }
     }
+}
+
+/// Interrupts wait for as long as this lives. Where what has happened must be told before the process may end.
+pub struct HeldInterrupts(());
+
+/// Holds interrupts. Waits go on serving sockets, and return when one has come.
+pub fn hold_interrupts() -> HeldInterrupts {
+    // SAFETY: a plain counter of the backend.
+    unsafe { pg_sys::InterruptHoldoffCount += 1 };
+    HeldInterrupts(())
+}
+
+impl HeldInterrupts {
+    /// Other processes may wait until each has passed a barrier: holding interrupts must not hold them.
+    pub fn serve_barrier(&self) {
+        if barrier_is_due() {
+            // SAFETY: an ordinary call; an error is raised as a panic of pgrx.
+            unsafe { pg_sys::ProcessProcSignalBarrier() };
+        }
+    }
+}
+
+impl Drop for HeldInterrupts {
+    fn drop(&mut self) {
+        // SAFETY: a plain counter of the backend.
+        let count = unsafe { pg_sys::InterruptHoldoffCount };
+        // An error has reset the counter already.
+        // SAFETY: as before.
+        unsafe { pg_sys::InterruptHoldoffCount = count.saturating_sub(1) };
+    }
+}
+
+/// Whether a cancel request, a timeout or a termination waits to be handled.
+pub fn interrupt_is_due() -> bool {
+    // SAFETY: a plain variable of the backend, set by signal handlers and read as a whole.
+    let cancel = unsafe { pg_sys::QueryCancelPending };
+    // SAFETY: as before.
+    let die = unsafe { pg_sys::ProcDiePending };
+    cancel != 0 || die != 0
+}
+
+fn barrier_is_due() -> bool {
+    // SAFETY: as for the other signs of interrupts.
+    unsafe { pg_sys::ProcSignalBarrierPending != 0 }
 }
 
 /// Whether the other side has closed these sockets; None where the platform cannot tell. Nothing is read and nothing is

@@ -63,6 +63,8 @@ fn pre_commit() -> Result<()> {
     if writers.len() > 1 {
         check_constraints(&writers)?;
     }
+    // The last moment for an interrupt that need not tell what has been committed.
+    wait::check_for_interrupts();
     // A shard that is already gone has not committed: say so while everything can still be rolled back.
     for session in &all {
         session.advance();
@@ -115,13 +117,20 @@ fn commit(sessions: &[SessionRef]) -> Result<()> {
 
 /// Sends COMMIT to all of the group and waits for the answers. From here on nothing may escape as another error
 /// than the one that tells the outcome.
+///
+/// The end of the process would be such an error: it has to wait until the client has been told.
 fn commit_group(group: &[SessionRef]) -> Vec<(SessionRef, bool, Outcome)> {
+    let held = wait::hold_interrupts();
     let tickets: Vec<Option<u64>> = group.iter().map(|session| session.send_commit()).collect();
     let all = borrowed(group);
     let waited = catch_unwind(AssertUnwindSafe(|| {
-        wait_for(&all, |session| session.is_quiet(), None)
+        let done = |session: &Session| {
+            held.serve_barrier();
+            session.is_quiet() || wait::interrupt_is_due()
+        };
+        wait_for(&all, done, None)
     }));
-    let interrupted = !matches!(waited, Ok(Ok(_)));
+    let interrupted = !matches!(waited, Ok(Ok(_))) || wait::interrupt_is_due();
     group
         .iter()
         .zip(tickets)
