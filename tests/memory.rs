@@ -36,18 +36,18 @@ impl Sampler {
 
     fn peak(self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap()
+        self.thread.join().expect("sampling ends")
     }
 }
 
 /// `RssAnon` of a process, in kB.
 fn rss_anon(pid: i32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("a running backend");
+    status
         .lines()
-        .find(|line| line.starts_with("RssAnon:"))
-        .unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        .find_map(|line| line.strip_prefix("RssAnon:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .expect("RssAnon in kB")
 }
 
 /// Makes a table with local or foreign partitions.
