@@ -25,7 +25,9 @@ mod proxy;
 mod setup;
 mod shards;
 mod simple;
+mod wait;
 mod wire;
+mod workload;
 
 pub use cluster::Cluster;
 pub use install::{
@@ -38,4 +40,6 @@ pub use proxy::{Commit, Event, How, Proxy, Traffic};
 pub use setup::Setup;
 pub use shards::{create_server, Shards};
 pub use simple::{Fields, Reply, Simple, Statement};
+pub use wait::wait_until;
 pub use wire::Side;
+pub use workload::Workload;

@@ -1,0 +1,94 @@
+//! Shards of every version, each by itself and all in one partitioned table.
+
+mod common;
+
+use common::*;
+
+/// A server of every version, started at the same time, and the coordinator's servers `v14`, `v15`, …
+fn every_version(client: &mut Simple) -> Vec<(u16, Cluster)> {
+    let starting = shard_majors()
+        .map(|major| std::thread::spawn(move || (major, Setup::of_major(major).start())));
+    let shards: Vec<(u16, Cluster)> = starting
+        .into_iter()
+        .map(|thread| thread.join().expect("start a shard"))
+        .collect();
+    client.run("CREATE EXTENSION shard_fdw").expect_ok();
+    for (major, shard) in &shards {
+        client
+            .run(&create_server(&format!("v{major}"), shard.port(), ""))
+            .expect_ok();
+    }
+    shards
+}
+
+#[test]
+fn every_version_does_all() {
+    let coordinator = Cluster::start();
+    let mut client = coordinator.simple();
+    for (major, shard) in every_version(&mut client) {
+        let server = format!("v{major}");
+        let workload = Workload::new(&shard, &mut client, &server, &format!("t{major}"));
+        workload.run(&mut client);
+        shard.check_log();
+    }
+}
+
+#[test]
+fn one_table_spans_all_versions() {
+    let coordinator = Cluster::start();
+    let mut client = coordinator.simple();
+    let shards = every_version(&mut client);
+    client
+        .run(
+            "CREATE TABLE t (id int, note text) PARTITION BY HASH (id);
+             CREATE TABLE here (id int, note text) PARTITION BY HASH (id)",
+        )
+        .expect_ok();
+    for (remainder, (major, shard)) in shards.iter().enumerate() {
+        shard.sql("CREATE TABLE t (id int PRIMARY KEY, note text)");
+        client
+            .run(&format!(
+                "CREATE FOREIGN TABLE t{remainder} PARTITION OF t FOR VALUES WITH (MODULUS 5, REMAINDER {remainder})
+                     SERVER v{major} OPTIONS (schema_name 'public', table_name 't', batch_size '7');
+                 CREATE TABLE here{remainder} PARTITION OF here FOR VALUES WITH (MODULUS 5, REMAINDER {remainder})"
+            ))
+            .expect_ok();
+    }
+    let counts = |client: &mut Simple, table: &str| {
+        client
+            .run(&format!(
+                "SELECT right(tableoid::regclass::text, 1), count(*), sum(id), string_agg(note, ',' ORDER BY id)
+                 FROM {table} GROUP BY 1 ORDER BY 1"
+            ))
+            .lines()
+    };
+    let rows: String = (301..=400).map(|i| format!("{i}\tcopied {i}\n")).collect();
+    for table in ["t", "here"] {
+        let run = |client: &mut Simple, sql: &str| {
+            client.run(&sql.replace("TABLE", table)).tag().to_string()
+        };
+        let insert = "INSERT INTO TABLE SELECT i, 'row ' || i FROM generate_series(1, 300) AS i";
+        assert_eq!(run(&mut client, insert), "INSERT 0 300");
+        let copied = client.copy_in(&format!("COPY {table} FROM STDIN"), rows.as_bytes());
+        assert_eq!(copied.tag(), "COPY 100");
+        let update = "UPDATE TABLE SET note = note || '!' WHERE id % 3 = 0";
+        assert_eq!(run(&mut client, update), "UPDATE 133");
+        assert_eq!(
+            run(&mut client, "DELETE FROM TABLE WHERE id % 10 = 0"),
+            "DELETE 40"
+        );
+        let nested = "BEGIN; INSERT INTO TABLE VALUES (1001, 'kept'); SAVEPOINT a; DELETE FROM TABLE; ROLLBACK TO a; COMMIT";
+        assert_eq!(run(&mut client, nested), "COMMIT");
+    }
+    assert_eq!(counts(&mut client, "t"), counts(&mut client, "here"));
+    assert_eq!(counts(&mut client, "t").len(), 5);
+
+    // A row that one of them refuses undoes the rows of all.
+    let insert = "INSERT INTO t SELECT i, 'again' FROM generate_series(2000, 1, -1) AS i";
+    assert_eq!(client.run(insert).expect_error().sqlstate(), "23505");
+    assert_eq!(counts(&mut client, "t"), counts(&mut client, "here"));
+    assert_eq!(client.run("TRUNCATE t").tag(), "TRUNCATE TABLE");
+    for (_, shard) in &shards {
+        assert_eq!(shard.value("SELECT count(*) FROM t"), "0");
+    }
+}
