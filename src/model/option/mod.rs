@@ -12,6 +12,7 @@ mod table;
 mod typed;
 mod validate;
 
+pub use settings::push_setting;
 pub use table::Context;
 pub use typed::{
     conninfo, ColumnOptions, Isolation, MappingOptions, ServerOptions, TableOptions, WriteLimits,

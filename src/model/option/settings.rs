@@ -12,19 +12,23 @@ pub struct SessionSetting {
 }
 
 impl SessionSetting {
-    /// Adds a call of set_config() that makes the setting, for the session or for the running transaction only. Unlike `SET name = 'value'`, which takes the
-    /// quoted text as one element, set_config() reads the value of a list setting such as search_path as a list.
-    pub fn push_call(&self, sql: &mut Sql, for_transaction: bool) {
-        sql.push("pg_catalog.set_config(")
-            .push_literal(&self.name)
-            .push(", ")
-            .push_literal(&self.value)
-            .push(if for_transaction {
-                ", true)"
-            } else {
-                ", false)"
-            });
+    /// Adds a call of set_config() that makes the setting; `for_transaction` is SQL for whether only the running
+    /// transaction has it. Unlike `SET name = 'value'`, which takes the quoted text as one element, set_config() reads
+    /// the value of a list setting such as search_path as a list.
+    pub fn push_call(&self, sql: &mut Sql, for_transaction: &str) {
+        push_setting(sql, &self.name, &self.value, for_transaction);
     }
+}
+
+/// The same for a setting of our own.
+pub fn push_setting(sql: &mut Sql, name: &[u8], value: &[u8], for_transaction: &str) {
+    sql.push("pg_catalog.set_config(")
+        .push_literal(name)
+        .push(", ")
+        .push_literal(value)
+        .push(", ")
+        .push(for_transaction)
+        .push(")");
 }
 
 /// Settings that decide how values look in text, both ways: another value would change what is stored or read.
@@ -289,7 +293,7 @@ mod tests {
         let mut sql = Sql::from("SELECT ");
         let settings = parse(b"search_path=\"r, public\",a.b=\"it's\"").unwrap();
         sql.push_list(", ", &settings, |sql, setting| {
-            setting.push_call(sql, false)
+            setting.push_call(sql, "false")
         });
         assert_eq!(
             sql.to_string(),

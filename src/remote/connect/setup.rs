@@ -2,7 +2,7 @@
 
 use super::{failed, Inputs};
 use crate::model::error::{FdwError, Result};
-use crate::model::option::ServerOptions;
+use crate::model::option::{push_setting, ServerOptions};
 use crate::model::socket::Interest;
 use crate::model::sql::Sql;
 use crate::pg::version::WaitEvent;
@@ -16,20 +16,20 @@ const OLDEST: i32 = 140_000;
 
 /// Settings that the text form of values, and our statements, rely on. The last one keeps a session alive while the
 /// local transaction is busy elsewhere.
-const SETTINGS: [&str; 9] = [
-    "search_path = pg_catalog",
-    "timezone = 'UTC'",
-    "datestyle = ISO",
-    "intervalstyle = postgres",
-    "extra_float_digits = 3",
-    "bytea_output = hex",
-    "array_nulls = on",
-    "standard_conforming_strings = on",
-    "idle_in_transaction_session_timeout = 0",
+const SETTINGS: [(&str, &str); 9] = [
+    ("search_path", "pg_catalog"),
+    ("timezone", "UTC"),
+    ("datestyle", "ISO"),
+    ("intervalstyle", "postgres"),
+    ("extra_float_digits", "3"),
+    ("bytea_output", "hex"),
+    ("array_nulls", "on"),
+    ("standard_conforming_strings", "on"),
+    ("idle_in_transaction_session_timeout", "0"),
 ];
 
 /// Behind a pooler a client's process id is the pooler's invention.
-const BACKEND_PID: &str = "SELECT pg_catalog.pg_backend_pid()";
+const BACKEND_PID: &str = "pg_catalog.pg_backend_pid()";
 
 /// The shard's version, if it is a PostgreSQL that we know how to talk to (else 0A000).
 pub fn check_version(server: &str, connection: &Connection) -> Result<i32> {
@@ -66,7 +66,7 @@ fn is_postgresql(version: &[u8]) -> bool {
 /// transactions, and leave their settings there: [`of_transaction`] has to be sent in each.
 pub fn run(inputs: &Inputs, connection: &mut Connection) -> Result<bool> {
     let server = inputs.server;
-    let message = CString::new(message(inputs).into_bytes())
+    let message = CString::new(message(inputs, connection.backend_pid()).into_bytes())
         .map_err(|_| FdwError::internal("a setting contains a NUL character"))?;
     connection
         .send_query(&message)
@@ -105,29 +105,33 @@ pub fn run(inputs: &Inputs, connection: &mut Connection) -> Result<bool> {
 
 /// The settings once more, as commands that make them for the running transaction.
 pub fn of_transaction(options: &ServerOptions) -> Vec<Sql> {
-    let ours = SETTINGS
-        .iter()
-        .map(|setting| Sql::from(format!("SET LOCAL {setting}").as_str()));
+    calls(options, "true")
+}
+
+/// The settings, then the question who the backend is. A pooler's server connection keeps none of them: others use it
+/// too, with settings of their own.
+fn message(inputs: &Inputs, client_pid: i32) -> Sql {
+    let pooled = format!("{BACKEND_PID} OPERATOR(pg_catalog.<>) ({client_pid})");
+    let mut sql = Sql::new();
+    for call in calls(inputs.options, &pooled) {
+        sql.push_bytes(&call.into_bytes()).push("; ");
+    }
+    sql.push("SELECT ").push(BACKEND_PID);
+    sql
+}
+
+fn calls(options: &ServerOptions, for_transaction: &str) -> Vec<Sql> {
+    let ours = SETTINGS.iter().map(|(name, value)| {
+        let mut sql = Sql::from("SELECT ");
+        push_setting(&mut sql, name.as_bytes(), value.as_bytes(), for_transaction);
+        sql
+    });
     let given = options.session_settings.iter().map(|setting| {
         let mut sql = Sql::from("SELECT ");
-        setting.push_call(&mut sql, true);
+        setting.push_call(&mut sql, for_transaction);
         sql
     });
     ours.chain(given).collect()
-}
-
-fn message(inputs: &Inputs) -> Sql {
-    let mut sql = Sql::new();
-    for setting in SETTINGS {
-        sql.push("SET ").push(setting).push("; ");
-    }
-    for setting in &inputs.options.session_settings {
-        sql.push("SELECT ");
-        setting.push_call(&mut sql, false);
-        sql.push("; ");
-    }
-    sql.push(BACKEND_PID);
-    sql
 }
 
 /// Sends what is in the output buffer, and waits for all answers of a simple query. Where the connection breaks, what
