@@ -20,10 +20,10 @@ const TEXT: u32 = 25;
 
 /// One row for each column of each table asked for. A text cast means something else than the type's input function
 /// where somebody has made a cast function for it; regclass is the one such built-in type. A domain goes by its base
-/// type.
+/// type, whose name the cast has to use: a cast to `varchar(3)` or a domain over it cuts what an assignment refuses.
 const QUESTION: &str = "\
-SELECT q.ord, a.attname, t.oid, tn.nspname, t.typname,
-  t.typtype = 'd' AND bt.typtype = 'd' OR b.oid = 'pg_catalog.regclass'::pg_catalog.regtype
+SELECT q.ord, a.attname, t.oid, bn.nspname, b.typname,
+  b.oid = 'pg_catalog.regclass'::pg_catalog.regtype
   OR EXISTS (SELECT FROM pg_catalog.pg_cast k
     WHERE k.castsource = 'pg_catalog.text'::pg_catalog.regtype AND k.casttarget = b.oid
       AND k.castmethod = 'f' AND k.castfunc >= 16384),
@@ -42,15 +42,18 @@ FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[]) WITH ORDINALITY q(nsp,
   JOIN pg_catalog.pg_class c ON c.relnamespace = cn.oid AND c.relname = q.rel::pg_catalog.name
   LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
   LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-  LEFT JOIN pg_catalog.pg_namespace tn ON tn.oid = t.typnamespace
-  LEFT JOIN pg_catalog.pg_type b
-    ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END
-  LEFT JOIN pg_catalog.pg_type bt ON bt.oid = b.oid";
+  LEFT JOIN pg_catalog.pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN (
+    WITH RECURSIVE d AS (
+      SELECT t.typbasetype AS oid
+      UNION ALL SELECT n.typbasetype FROM d JOIN pg_catalog.pg_type n ON n.oid = d.oid AND n.typtype = 'd')
+    SELECT d.oid FROM d JOIN pg_catalog.pg_type n ON n.oid = d.oid AND n.typtype <> 'd') ELSE t.oid END
+  LEFT JOIN pg_catalog.pg_namespace bn ON bn.oid = b.typnamespace";
 
 /// Type of a remote column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteType {
     pub oid: u32,
+    /// Schema and name of the type that text is cast to: of a domain, that of its base type.
     pub schema: Vec<u8>,
     pub name: Vec<u8>,
     /// Does a cast from text do something else than the type's input function?
