@@ -297,7 +297,11 @@ unsafe fn append(
 /// `node` is valid.
 unsafe fn refuse_transition_tables(node: *mut pg_sys::ModifyTableState) -> Result<()> {
     // SAFETY: by the contract.
-    if unsafe { (*node).mt_transition_capture.is_null() } {
+    let capture = unsafe { (*node).mt_transition_capture.as_ref() };
+    // A row that moves here from another partition counts as updated.
+    let is_wanted =
+        capture.is_some_and(|capture| capture.tcs_insert_new_table || capture.tcs_update_new_table);
+    if !is_wanted {
         return Ok(());
     }
     Err(FdwError::local(

@@ -20,7 +20,9 @@ const ISOLATION_NAMES: [&str; 4] = [
 impl Session {
     pub(super) fn begin(&self, level: i32) -> Result<()> {
         let reused = self.connect()?;
-        let begin = self.begin_statement();
+        // Inside a savepoint nobody can tell whether READ ONLY is meant for all of the transaction: `enter` sets it there.
+        let read_only = level == 1 && xact::is_read_only();
+        let begin = self.begin_statement(read_only);
         if reused && !self.begin_answered(&begin)? {
             // The one silent reconnect: nothing of this transaction has been sent to the shard that could be lost.
             self.connect()?;
@@ -41,7 +43,7 @@ impl Session {
             }
         }
         let mut state = self.state.borrow_mut();
-        state.read_only_at = xact::is_read_only().then_some(1);
+        state.read_only_at = read_only.then_some(1);
         Ok(())
     }
 
@@ -95,7 +97,7 @@ impl Session {
 
     /// BEGIN with the modes of the local transaction. A local SERIALIZABLE is SERIALIZABLE everywhere; otherwise
     /// REPEATABLE READ lets all scans of a query share a snapshot, unless the option asks for the local level.
-    pub(super) fn begin_statement(&self) -> Statement {
+    fn begin_statement(&self, read_only: bool) -> Statement {
         let local = xact::isolation_level().clamp(0, 3) as usize;
         let level = match self.options.isolation {
             Isolation::Match => local,
@@ -103,7 +105,7 @@ impl Session {
         };
         let mut sql = Sql::from("START TRANSACTION ISOLATION LEVEL ");
         sql.push(ISOLATION_NAMES[level]);
-        if xact::is_read_only() {
+        if read_only {
             sql.push(", READ ONLY");
         }
         if xact::is_deferrable() {
