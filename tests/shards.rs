@@ -92,3 +92,24 @@ fn one_table_spans_all_versions() {
         assert_eq!(shard.value("SELECT count(*) FROM t"), "0");
     }
 }
+
+#[test]
+fn what_is_no_postgresql_of_a_known_version_is_refused() {
+    let coordinator = Cluster::start();
+    let shard = Cluster::start();
+    // The console of the pooler speaks the protocol, and names a version of its own.
+    let pooler = PgBouncer::start(&shard, 1);
+    let mut client = coordinator.simple();
+    client.run("CREATE EXTENSION shard_fdw").expect_ok();
+    let server = create_server("console", pooler.port(), "")
+        .replace("dbname 'postgres'", "dbname 'pgbouncer'");
+    client.run(&server).expect_ok();
+    client
+        .run("CREATE FOREIGN TABLE t (a int) SERVER console")
+        .expect_ok();
+    for sql in ["SELECT * FROM t", "INSERT INTO t VALUES (1)"] {
+        let error = client.run(sql).expect_error();
+        assert_eq!(error.sqlstate(), "0A000", "{error:?}");
+        assert!(error.detail().contains("1."), "{error:?}");
+    }
+}

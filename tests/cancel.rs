@@ -1,0 +1,325 @@
+//! Cancel requests, timeouts and terminations must work at every wait, and leave a session that works.
+
+mod common;
+
+use common::*;
+use std::time::{Duration, Instant};
+
+struct Scene {
+    coordinator: Cluster,
+    shard: Cluster,
+    proxy: Proxy,
+    client: Simple,
+}
+
+impl Scene {
+    /// A foreign table `t` behind a proxy; nothing has connected yet.
+    fn new() -> Scene {
+        let (coordinator, shard) = (Cluster::start(), Cluster::start());
+        shard.sql("CREATE TABLE t (id int, v text)");
+        let proxy = Proxy::to(shard.port());
+        let mut client = coordinator.simple();
+        client.run("CREATE EXTENSION shard_fdw").expect_ok();
+        client
+            .run(&create_server("far", proxy.port(), ""))
+            .expect_ok();
+        client
+            .run(
+                "CREATE FOREIGN TABLE t (id int, v text) SERVER far OPTIONS (schema_name 'public')",
+            )
+            .expect_ok();
+        Scene {
+            coordinator,
+            shard,
+            proxy,
+            client,
+        }
+    }
+
+    /// The statement that was sent ends with the given SQLSTATE.
+    fn ends_with(&mut self, sqlstate: &str) {
+        let error = self.client.receive().expect_error();
+        assert_eq!(error.sqlstate(), sqlstate, "{error:?}");
+    }
+
+    /// The session is as good as new, and holds `rows` rows and one more.
+    fn works(&mut self, rows: u32) {
+        self.client.run("RESET statement_timeout").expect_ok();
+        let insert = self.client.run("INSERT INTO t VALUES (0, 'after')");
+        assert_eq!(insert.tag(), "INSERT 0 1");
+        let count = self.client.value("SELECT count(*) FROM t");
+        assert_eq!(count, (rows + 1).to_string());
+        self.shard.sql("TRUNCATE t");
+    }
+}
+
+fn wait_until(what: &str, done: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !done() {
+        assert!(Instant::now() < end, "never came: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+const LARGE: &str = "INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, 60000) g";
+
+#[test]
+fn while_connecting_to_a_black_hole() {
+    let mut scene = Scene::new();
+    for statement in [
+        "SELECT * FROM t",
+        "INSERT INTO t VALUES (1, 'a')",
+        "UPDATE t SET v = 'b' WHERE random() < 2",
+    ] {
+        scene.proxy.stall();
+        scene
+            .client
+            .run("SET statement_timeout = '200ms'")
+            .expect_ok();
+        scene.client.send(statement);
+        scene.ends_with("57014");
+
+        scene.client.run("RESET statement_timeout").expect_ok();
+        scene.proxy.reset();
+        scene.client.send(statement);
+        wait_until("a connection", || scene.proxy.traffic().connections > 0);
+        scene.client.cancel();
+        scene.ends_with("57014");
+        scene.proxy.resume();
+        scene.works(0);
+        scene
+            .client
+            .run("SELECT shard_fdw_disconnect_all()")
+            .expect_ok();
+    }
+}
+
+#[test]
+fn while_connecting_to_a_port_that_accepts_nothing() {
+    let coordinator = Cluster::start();
+    // Its queue of connections is full, so the kernel answers nothing.
+    let listener =
+        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("socket");
+    let address: std::net::SocketAddr = "127.0.0.1:0".parse().expect("address");
+    listener.bind(&address.into()).expect("bind");
+    listener.listen(0).expect("listen");
+    let port = listener
+        .local_addr()
+        .ok()
+        .and_then(|a| a.as_socket())
+        .expect("port")
+        .port();
+    let _queued: Vec<_> = (0..4)
+        .map(|_| {
+            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
+                .expect("socket");
+            socket.set_nonblocking(true).expect("non-blocking");
+            let target: std::net::SocketAddr = ([127, 0, 0, 1], port).into();
+            let _ = socket.connect(&target.into());
+            socket
+        })
+        .collect();
+    let mut client = coordinator.simple();
+    client.run("CREATE EXTENSION shard_fdw").expect_ok();
+    client.run(&create_server("hole", port, "")).expect_ok();
+    client
+        .run("CREATE FOREIGN TABLE t (id int) SERVER hole")
+        .expect_ok();
+    client.run("SET statement_timeout = '300ms'").expect_ok();
+    let error = client.run("INSERT INTO t VALUES (1)").expect_error();
+    assert_eq!(error.sqlstate(), "57014", "{error:?}");
+    client.run("RESET statement_timeout").expect_ok();
+    client.send("SELECT * FROM t");
+    assert!(!client.answers_within(Duration::from_millis(200)));
+    client.cancel();
+    assert_eq!(client.receive().expect_error().sqlstate(), "57014");
+}
+
+#[test]
+fn while_the_shard_works() {
+    let mut scene = Scene::new();
+    scene.shard.sql(
+        "CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS
+             'BEGIN IF NEW.id >= 0 AND NEW.v <> ''after'' THEN PERFORM pg_sleep(600); END IF; RETURN NEW; END';
+         CREATE TRIGGER sleep BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION sleep();
+         CREATE VIEW slow AS SELECT 1 AS id FROM pg_sleep(600)",
+    );
+    scene
+        .client
+        .run("CREATE FOREIGN TABLE slow (id int) SERVER far OPTIONS (schema_name 'public')")
+        .expect_ok();
+    let asleep = |scene: &Scene| {
+        scene
+            .shard
+            .value("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+            == "1"
+    };
+    for statement in [
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+        "INSERT INTO t SELECT g, 'g' FROM generate_series(1, 5000) g",
+        "INSERT INTO t VALUES (1, 'a') RETURNING id",
+        "SELECT * FROM slow",
+        "BEGIN; INSERT INTO t VALUES (-1, 'x'); SAVEPOINT s; INSERT INTO t VALUES (1, 'a')",
+    ] {
+        scene.client.send(statement);
+        wait_until("the shard's sleep", || asleep(&scene));
+        scene.client.cancel();
+        scene.ends_with("57014");
+        wait_until("the end of the shard's sleep", || !asleep(&scene));
+        scene.client.run("ROLLBACK").expect_ok();
+        scene.works(0);
+    }
+    // COPY and a timeout.
+    scene
+        .client
+        .run("SET statement_timeout = '500ms'")
+        .expect_ok();
+    let error = scene
+        .client
+        .copy_in("COPY t FROM STDIN", b"1\ta\n2\tb\n")
+        .expect_error();
+    assert_eq!(error.sqlstate(), "57014", "{error:?}");
+    scene.works(0);
+    // Caught by the transaction's own block: the rows before it stay.
+    scene
+        .client
+        .run("SET statement_timeout = '500ms'")
+        .expect_ok();
+    let block = "DO $$ BEGIN
+        INSERT INTO t VALUES (-1, 'kept');
+        BEGIN INSERT INTO t VALUES (1, 'a'); EXCEPTION WHEN query_canceled THEN RAISE NOTICE 'cancelled'; END;
+        INSERT INTO t VALUES (-2, 'kept'); END $$";
+    let reply = scene.client.run(block);
+    assert_eq!(reply.tag(), "DO");
+    assert_eq!(reply.notices[0].message(), "cancelled");
+    scene.works(2);
+}
+
+/// The line swallows everything: the cancel request as well, until it works again.
+#[test]
+fn while_the_line_is_stalled() {
+    let mut scene = Scene::new();
+    for side in [Side::Client, Side::Shard] {
+        for statement in [
+            LARGE,
+            "SELECT count(*) FROM t",
+            "BEGIN; INSERT INTO t VALUES (1, 'a'); SELECT count(*) FROM t",
+        ] {
+            // Connected before.
+            scene.client.value("SELECT count(*) FROM t");
+            scene.proxy.reset();
+            scene.proxy.stall_from(side);
+            scene.client.send(statement);
+            wait_until("something that is held back", || {
+                scene.proxy.traffic().bytes_from_client > 0
+            });
+            scene.client.cancel();
+            // A request to the shard is as blocked as all the rest. Without one, the line was given up at once.
+            while scene.proxy.traffic().connections == 0
+                && !scene.client.answers_within(Duration::from_millis(5))
+            {}
+            scene.proxy.resume();
+            scene.ends_with("57014");
+            scene.client.run("ROLLBACK").expect_ok();
+            scene.works(0);
+        }
+    }
+}
+
+#[test]
+fn a_load_is_cancelled_at_any_moment() {
+    let mut scene = Scene::new();
+    scene.proxy.set_delay(Duration::from_millis(1));
+    let rows = if long() { 40 } else { 8 };
+    for step in 0..rows {
+        scene.client.send(LARGE);
+        std::thread::sleep(Duration::from_millis(10 * step));
+        scene.client.cancel();
+        let reply = scene.client.receive();
+        match reply.error {
+            Some(error) => {
+                assert_eq!(error.sqlstate(), "57014", "{error:?}");
+                scene.works(0);
+            }
+            None => scene.works(60_000),
+        }
+    }
+}
+
+#[test]
+fn termination_ends_every_wait() {
+    for stalled in [true, false] {
+        let mut scene = Scene::new();
+        if stalled {
+            scene.proxy.stall();
+        } else {
+            scene
+                .shard
+                .sql("CREATE VIEW slow AS SELECT 1 AS id, ''::text AS v FROM pg_sleep(600)");
+            scene
+                .client
+                .run("ALTER FOREIGN TABLE t OPTIONS (ADD table_name 'slow')")
+                .expect_ok();
+        }
+        scene.client.send("SELECT * FROM t");
+        wait_until("bytes on the line", || {
+            scene.proxy.traffic().bytes_from_client > 0
+        });
+        let terminate = format!("SELECT pg_terminate_backend({}, 60000)", scene.client.pid());
+        assert_eq!(scene.coordinator.value(&terminate), "t");
+        let error = scene.client.receive().expect_error();
+        assert_eq!(error.sqlstate(), "57P01", "{error:?}");
+        scene.proxy.resume();
+        // The shard is left in peace, too.
+        wait_until("the end of the shard's backend", || {
+            scene
+                .shard
+                .value("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'shard_fdw'")
+                == "0"
+        });
+    }
+}
+
+#[test]
+fn beside_postgres_fdw_in_one_backend() {
+    if !need_extension("postgres_fdw") {
+        return;
+    }
+    let mut scene = Scene::new();
+    scene
+        .shard
+        .sql("CREATE VIEW slow AS SELECT 1 AS id FROM pg_sleep(600)");
+    scene.works(0);
+    let port = scene.proxy.port();
+    scene
+        .client
+        .run(&format!(
+            "CREATE EXTENSION postgres_fdw;
+             CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '{port}', dbname 'postgres');
+             CREATE USER MAPPING FOR CURRENT_USER SERVER other OPTIONS (user 'postgres');
+             CREATE FOREIGN TABLE slow (id int) SERVER other OPTIONS (schema_name 'public');
+             CREATE FOREIGN TABLE t2 (id int, v text) SERVER other OPTIONS (schema_name 'public', table_name 't')"
+        ))
+        .expect_ok();
+    // Its library is loaded after ours, and both use one libpq.
+    assert_eq!(
+        scene.client.run("INSERT INTO t2 SELECT * FROM t").tag(),
+        "INSERT 0 0"
+    );
+    for _ in 0..2 {
+        scene.client.send("SELECT * FROM slow");
+        wait_until("the shard's sleep", || {
+            scene
+                .shard
+                .value("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
+                == "1"
+        });
+        scene.client.cancel();
+        scene.ends_with("57014");
+        scene.works(0);
+    }
+    let both =
+        "BEGIN; INSERT INTO t VALUES (1, 'ours'); INSERT INTO t2 VALUES (2, 'theirs'); COMMIT";
+    assert_eq!(scene.client.run(both).tag(), "COMMIT");
+    assert_eq!(scene.client.value("SELECT count(*) FROM t2"), "2");
+}
