@@ -269,3 +269,16 @@ impl Drop for WaitSet {
         unsafe { pg_sys::FreeWaitEventSet(self.raw) }
     }
 }
+
+/// Makes the running statement time out after so many milliseconds. `statement_timeout` itself takes effect at the start
+/// of a statement only.
+#[cfg(feature = "pg_test")]
+pub fn time_out_after(milliseconds: c_int) {
+    extern "C-unwind" {
+        fn enable_timeout_after(id: c_int, milliseconds: c_int);
+    }
+    /// `TimeoutId` of utils/timeout.h, the same from 15 to 18.
+    const STATEMENT_TIMEOUT: c_int = 3;
+    // SAFETY: every backend registers this timeout.
+    unsafe { enable_timeout_after(STATEMENT_TIMEOUT, milliseconds) };
+}

@@ -168,7 +168,7 @@ mod tests {
             .expect("an address")
             .port()
             .to_string();
-        time_out_soon();
+        wait::time_out_after(200);
         let _ = connect_to(&port, &[], &[], true);
     }
 }

@@ -14,7 +14,7 @@ mod tests {
     #[pg_test(error = "canceling statement due to statement timeout")]
     fn waiting_for_an_answer_can_be_interrupted() {
         let mut session = established();
-        time_out_soon();
+        wait::time_out_after(200);
         run(&mut session.connection, c"SELECT pg_sleep(30)", &[]);
     }
 
@@ -22,7 +22,7 @@ mod tests {
     fn waiting_for_several_can_be_interrupted() {
         let session = established();
         let socket = session.connection.socket().expect("an open socket");
-        time_out_soon();
+        wait::time_out_after(200);
         let _ = wait::for_sockets(
             &[(socket, Interest::READ), (socket, Interest::default())],
             None,

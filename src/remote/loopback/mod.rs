@@ -12,7 +12,6 @@ use crate::pq::conninfo;
 use crate::pq::{Answer, Connection, Flush, Param, PgResult, ResultStatus};
 use crate::remote::connect::{connect, Established, Inputs};
 use pgrx::Spi;
-use std::ffi::c_int;
 
 type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
@@ -109,19 +108,4 @@ pub(super) fn run(connection: &mut Connection, sql: &std::ffi::CStr, params: &[P
     let result = answer_of_statement(connection);
     expect_sync(connection);
     result
-}
-
-#[allow(unsafe_code)] // not bound by pgrx
-extern "C-unwind" {
-    fn enable_timeout_after(id: c_int, milliseconds: c_int);
-}
-
-/// `TimeoutId` of utils/timeout.h, the same from 15 to 18.
-const STATEMENT_TIMEOUT: c_int = 3;
-
-/// Makes the statement time out as `statement_timeout` does, which takes effect at its start only.
-#[allow(unsafe_code)] // for the declaration above
-pub(super) fn time_out_soon() {
-    // SAFETY: every backend registers this timeout.
-    unsafe { enable_timeout_after(STATEMENT_TIMEOUT, 200) };
 }
