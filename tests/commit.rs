@@ -212,6 +212,27 @@ fn a_termination_while_waiting_for_commit_says_that_its_outcome_is_unknown() {
     assert_eq!(scene.rows(0), "1");
 }
 
+#[test]
+fn a_local_serialization_failure_comes_before_anybody_commits() {
+    let mut scene = Scene::new("");
+    scene
+        .coordinator
+        .sql("CREATE TABLE x (); CREATE TABLE y ()");
+    let serializable = "BEGIN ISOLATION LEVEL SERIALIZABLE";
+    scene
+        .client
+        .run(&format!("{serializable}; SELECT count(*) FROM x; INSERT INTO y DEFAULT VALUES; INSERT INTO t1 VALUES (1)"))
+        .expect_ok();
+    // Sees nothing of the other, and is not seen: only one of them can commit.
+    scene.coordinator.sql(&format!(
+        "{serializable}; SELECT count(*) FROM y; INSERT INTO x DEFAULT VALUES; COMMIT"
+    ));
+    let error = scene.client.run("COMMIT").expect_error();
+    assert_eq!(error.sqlstate(), "40001", "{error:?}");
+    assert_eq!(scene.rows(0), "0");
+    scene.check_afterwards();
+}
+
 /// A trigger that makes COMMIT, or SET CONSTRAINTS, take this many seconds.
 fn deferred_sleep(seconds: u32) -> String {
     format!(

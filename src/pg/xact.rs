@@ -4,7 +4,13 @@ use crate::model::error::Result;
 use crate::pg::raise::{contained, guarded};
 use once_cell::sync::OnceCell;
 use pgrx::pg_sys;
+use std::cell::Cell;
 use std::ffi::c_void;
+
+extern "C-unwind" {
+    /// Not in pgrx's bindings.
+    fn PreCommit_CheckForSerializationFailure();
+}
 
 /// What remote transactions do at the ends of local ones. Errors of the `pre_` hooks abort the local (sub)transaction;
 /// those of the others become warnings.
@@ -20,6 +26,11 @@ pub struct Hooks {
 }
 
 static HOOKS: OnceCell<Hooks> = OnceCell::new();
+
+thread_local! {
+    /// Are interrupts held until the local commit is done?
+    static HOLDS_INTERRUPTS: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Registers the hooks, once per backend.
 pub fn register(hooks: Hooks) {
@@ -45,8 +56,14 @@ unsafe extern "C-unwind" fn xact_callback(event: pg_sys::XactEvent::Type, _arg: 
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT => {
             contained(hooks.commit);
+            if HOLDS_INTERRUPTS.take() {
+                // SAFETY: pairs with `hold_interrupts_until_end`.
+                unsafe { pg_sys::InterruptHoldoffCount -= 1 };
+            }
         }
         pg_sys::XactEvent::XACT_EVENT_ABORT => {
+            // The error that led here has let go of them.
+            HOLDS_INTERRUPTS.set(false);
             contained(hooks.abort);
         }
         // Parallel workers have no sessions.
@@ -73,6 +90,21 @@ unsafe extern "C-unwind" fn subxact_callback(
         }
         _ => {}
     }
+}
+
+/// Holds interrupts until the running commit is over: once shards have committed, nothing that can wait may come between
+/// them and the local commit. To be called at PRE_COMMIT.
+pub fn hold_interrupts_until_end() {
+    // SAFETY: a plain counter of the backend; an error resets it.
+    unsafe { pg_sys::InterruptHoldoffCount += 1 };
+    HOLDS_INTERRUPTS.set(true);
+}
+
+/// Lets a serialization failure of the local transaction come now. Core looks for it after PRE_COMMIT, when shards have
+/// committed already: a client that is told to try again would store its rows twice. A second look does no harm.
+pub fn check_serializable() {
+    // SAFETY: a C function behind pgrx's guard; it does nothing in transactions that are not serializable.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| PreCommit_CheckForSerializationFailure()) }
 }
 
 /// Nesting level of the current transaction: 1 at the top, 0 outside of any.

@@ -63,6 +63,7 @@ fn pre_commit() -> Result<()> {
     if writers.len() > 1 {
         check_constraints(&writers)?;
     }
+    xact::check_serializable();
     // The last moment for an interrupt that need not tell what has been committed.
     wait::check_for_interrupts();
     // A shard that is already gone has not committed: say so while everything can still be rolled back.
@@ -70,7 +71,9 @@ fn pre_commit() -> Result<()> {
         session.advance();
         session.check()?;
     }
-    commit(&sessions)
+    commit(&sessions)?;
+    xact::hold_interrupts_until_end();
+    Ok(())
 }
 
 /// Lets deferred constraints and triggers fail now, while all shards can still roll back.
