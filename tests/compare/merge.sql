@@ -10,7 +10,7 @@ CREATE TABLE t0 PARTITION OF t FOR VALUES IN (0);
 INSERT INTO t VALUES (0, 1, 'old'), (0, 2, 'old'), (0, 3, 'old');
 CREATE TABLE src AS SELECT g AS id, 's' || g AS v FROM generate_series(1, 30) g;
 MERGE INTO t USING src s ON t.k = 0 AND t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (1 + s.id % 2, s.id, s.v);
-MERGE INTO t USING src s ON t.k = 0 AND t.id = s.id WHEN MATCHED AND s.id = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED AND s.id % 3 = 0 THEN INSERT VALUES (s.id % 2, 100 + s.id, s.v) WHEN NOT MATCHED THEN DO NOTHING;
+MERGE INTO t USING src s ON t.k = 0 AND t.id = s.id WHEN MATCHED AND s.id = 1 THEN DELETE WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED AND s.id % 3 = 0 THEN INSERT VALUES (s.id % 2, 100 + s.id, s.v);
 SELECT * FROM t ORDER BY k, id;
 
 == rows that a shard refuses
