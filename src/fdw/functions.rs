@@ -1,6 +1,7 @@
 //! SQL functions about the connections and counters of this session.
 
 use crate::model::error::{Diag, FdwError, Result, SqlState};
+use crate::model::text;
 use crate::pg::raise::{self, bytes, guarded};
 use crate::pg::rowset::{return_rows, Field};
 use crate::pg::{catalog, wait};
@@ -86,10 +87,7 @@ pub unsafe extern "C-unwind" fn shard_fdw_disconnect(fcinfo: pg_sys::FunctionCal
             let Some(server) = catalog::server_by_name(&name)? else {
                 return Err(FdwError::local(
                     SqlState::UNDEFINED_OBJECT,
-                    format!(
-                        "server \"{}\" does not exist",
-                        String::from_utf8_lossy(&name)
-                    ),
+                    format!("server \"{}\" does not exist", text::from_bytes(&name)),
                 ));
             };
             Ok(Datum::from(disconnect(|of| of == server.oid)))

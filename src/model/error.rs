@@ -1,5 +1,6 @@
 //! Every error this library can report, by cause, and what of it reaches the user.
 
+use crate::model::text;
 use std::fmt;
 
 /// A five-character error code as in PostgreSQL's Appendix A.
@@ -86,7 +87,8 @@ pub struct Diag {
     pub constraint: Option<Vec<u8>>,
 }
 
-/// The one error type. Variants name causes; [`FdwError::diag`] says what the user sees.
+/// The one error type. Variants name causes; [`FdwError::diag`] says what the user sees. Names get into its strings by
+/// [`text::from_bytes`].
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum FdwError {
     /// A wrong option name, value or place. Never holds the value of a secret.
@@ -228,7 +230,7 @@ impl FdwError {
             other => {
                 let (detail, hint) = other.own_detail_and_hint();
                 Diag {
-                    message: other.to_string().into_bytes(),
+                    message: text::to_bytes(&other.to_string()),
                     detail,
                     hint,
                     ..Diag::default()
@@ -240,7 +242,7 @@ impl FdwError {
     }
 
     fn own_detail_and_hint(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
-        let bytes = |text: &Option<String>| text.as_ref().map(|text| text.as_bytes().to_vec());
+        let bytes = |text: &Option<String>| text.as_deref().map(text::to_bytes);
         match self {
             FdwError::Option { detail, hint, .. } | FdwError::Local { detail, hint, .. } => {
                 (bytes(detail), bytes(hint))

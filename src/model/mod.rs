@@ -12,3 +12,4 @@ pub mod socket;
 pub mod sql;
 pub mod statement;
 pub mod table;
+pub mod text;

@@ -1,6 +1,7 @@
 //! Catalog entries as owned structs: nothing here points into a cache that an invalidation could free.
 
 use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::text;
 use crate::pg::raise::bytes;
 use crate::pg::version;
 use pgrx::pg_sys;
@@ -18,9 +19,9 @@ pub struct Server {
 }
 
 impl Server {
-    /// The name for messages: lossy where the database is not UTF-8.
+    /// The name for messages.
     pub fn display_name(&self) -> String {
-        String::from_utf8_lossy(&self.name).into_owned()
+        text::from_bytes(&self.name)
     }
 }
 
@@ -61,8 +62,9 @@ pub struct Relation {
 }
 
 impl Relation {
+    /// The name for messages.
     pub fn display_name(&self) -> String {
-        String::from_utf8_lossy(&self.name).into_owned()
+        text::from_bytes(&self.name)
     }
 
     pub fn column(&self, attnum: i16) -> Option<&Column> {

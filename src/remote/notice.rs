@@ -1,6 +1,7 @@
 //! Telling the local client and log what a shard had to say.
 
 use crate::model::error::Diag;
+use crate::model::text;
 use crate::pg::raise;
 use crate::pq::{Notice, Severity};
 use pgrx::pg_sys;
@@ -34,13 +35,13 @@ fn level(severity: Severity) -> u32 {
 }
 
 fn with_context(server: &str, mut diag: Diag) -> Diag {
-    let line = format!("message from server \"{server}\"");
+    let line = text::to_bytes(&format!("message from server \"{server}\""));
     match &mut diag.context {
         Some(context) => {
             context.push(b'\n');
-            context.extend_from_slice(line.as_bytes());
+            context.extend_from_slice(&line);
         }
-        None => diag.context = Some(line.into_bytes()),
+        None => diag.context = Some(line),
     }
     diag
 }

@@ -2,6 +2,7 @@
 
 use crate::model::error::{Diag, FdwError};
 use crate::model::sql::Sql;
+use crate::model::text;
 use crate::pq::{Answer, Connection, Flush, PgResult, ResultStatus};
 use crate::remote::pending::PendingRows;
 use crate::remote::statement::{add_context, Statement, Subject};
@@ -234,7 +235,7 @@ impl Queue {
 }
 
 fn remote_error(server: &[u8], diag: Diag) -> FdwError {
-    let server = String::from_utf8_lossy(server).into_owned();
+    let server = text::from_bytes(server);
     if diag.sqlstate.is_none() {
         return FdwError::Lost {
             server,

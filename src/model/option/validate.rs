@@ -7,6 +7,7 @@ use super::table::{self, Context, Kind, OptionDef, Standing};
 use super::LibpqOption;
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::sql::Sql;
+use crate::model::text;
 
 /// Most bytes of a value that a message repeats.
 const SHOWN_BYTES: usize = 100;
@@ -115,8 +116,11 @@ fn invalid_name(context: Context, name: &[u8], libpq: &[LibpqOption]) -> FdwErro
     }
 }
 
-/// Bytes for a message: not too many, and in every encoding the same bytes wherever they form valid UTF-8.
+/// Bytes for a message: not too many. A long text may have been cut inside of a character.
 pub(super) fn shown(bytes: &[u8]) -> String {
+    if bytes.len() <= SHOWN_BYTES {
+        return text::from_bytes(bytes);
+    }
     let mut text = String::new();
     for chunk in Sql::from(bytes.to_vec())
         .shortened(SHOWN_BYTES)

@@ -5,6 +5,7 @@ use crate::model::error::{FdwError, Result};
 use crate::model::option::{push_setting, ServerOptions};
 use crate::model::socket::Interest;
 use crate::model::sql::Sql;
+use crate::model::text;
 use crate::pg::version::WaitEvent;
 use crate::pg::{backend, wait};
 use crate::pq::{Answer, Connection, Flush, PgResult, PqError};
@@ -42,7 +43,7 @@ pub fn check_version(server: &str, connection: &Connection) -> Result<i32> {
     let reported = match text {
         Some(text) => format!(
             "The server reports version \"{}\".",
-            String::from_utf8_lossy(&backend::displayable(text))
+            text::from_bytes(&backend::displayable(text))
         ),
         None => "The server reports no version.".to_owned(),
     };
@@ -86,13 +87,13 @@ pub fn run(inputs: &Inputs, connection: &mut Connection) -> Result<bool> {
         let setting = position
             .checked_sub(SETTINGS.len())
             .and_then(|place| inputs.options.session_settings.get(place));
-        return Err(error.with_context(match setting {
+        return Err(error.with_context(text::to_bytes(&match setting {
             Some(setting) => format!(
                 "setting \"{}\" of option session_settings of server \"{server}\"",
-                String::from_utf8_lossy(&setting.name)
+                text::from_bytes(&setting.name)
             ),
             None => format!("first message to server \"{server}\""),
-        }));
+        })));
     }
     let expected = SETTINGS.len() + inputs.options.session_settings.len() + 1;
     match results.last().and_then(|result| result.value(0, 0)) {
