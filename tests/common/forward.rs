@@ -26,6 +26,8 @@ pub struct Link {
     pub ends: Option<[Arc<TcpStream>; 2]>,
     /// Directions that have not ended.
     pub directions: usize,
+    /// Brought a cancel request.
+    pub cancels: bool,
     /// To be cut in a moment: nothing more is written in this direction.
     pub silenced: [bool; 2],
     pub cut: bool,
@@ -34,6 +36,8 @@ pub struct Link {
 pub struct State {
     pub delay: Duration,
     pub stalled: [bool; 2],
+    /// Cancel requests and their answers are not stalled.
+    pub cancels_pass: bool,
     pub refuse: bool,
     pub stop: bool,
     pub triggers: Vec<Trigger>,
@@ -106,6 +110,7 @@ impl Shared {
         let mut held_back = 0;
         for message in link.splitters[from.index()].feed(bytes) {
             link.note_encryption(from, &message);
+            link.cancels |= message.kind == CANCEL;
             *state
                 .traffic
                 .messages
@@ -181,7 +186,9 @@ impl Shared {
     fn may_pass(&self, number: usize, from: Side) -> bool {
         let mut state = self.lock();
         let held = |state: &State| {
-            state.stalled[from.index()] || state.links[number].silenced[from.index()]
+            let link = &state.links[number];
+            state.stalled[from.index()] && !(state.cancels_pass && link.cancels)
+                || link.silenced[from.index()]
         };
         while held(&state) && !state.links[number].cut {
             state = self
@@ -277,6 +284,7 @@ pub fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
                 splitters: [Splitter::new(Side::Client), Splitter::new(Side::Shard)],
                 ends: Some(ends.clone()),
                 directions: 2,
+                cancels: false,
                 silenced: [false; 2],
                 cut: false,
             });

@@ -85,6 +85,7 @@ impl Proxy {
             state: Mutex::new(State {
                 delay: Duration::ZERO,
                 stalled: [false; 2],
+                cancels_pass: false,
                 refuse: false,
                 stop: false,
                 triggers: Vec::new(),
@@ -127,6 +128,11 @@ impl Proxy {
     pub fn stall_from(&self, side: Side) {
         self.shared
             .change(|state| state.stalled[side.index()] = true);
+    }
+
+    /// From now on, stalls do not concern cancel requests: PostgreSQL 15 and 16 wait for their end.
+    pub fn let_cancels_pass(&self) {
+        self.shared.lock().cancels_pass = true;
     }
 
     /// Lets everything pass again.
