@@ -1,4 +1,5 @@
-//! Cancel requests, timeouts and terminations must work at every wait, and leave a session that works.
+//! Cancel requests, timeouts and terminations in the middle of work leave a session that works. (Each kind of wait has
+//! its test in `interrupts.rs`.)
 
 mod common;
 
@@ -62,78 +63,6 @@ fn wait_until(what: &str, done: impl Fn() -> bool) {
 }
 
 const LARGE: &str = "INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, 60000) g";
-
-#[test]
-fn while_connecting_to_a_black_hole() {
-    let mut scene = Scene::new();
-    for statement in [
-        "SELECT * FROM t",
-        "INSERT INTO t VALUES (1, 'a')",
-        "UPDATE t SET v = 'b' WHERE random() < 2",
-    ] {
-        scene.proxy.stall();
-        scene
-            .client
-            .run("SET statement_timeout = '200ms'")
-            .expect_ok();
-        scene.client.send(statement);
-        scene.ends_with("57014");
-
-        scene.client.run("RESET statement_timeout").expect_ok();
-        scene.proxy.reset();
-        scene.client.send(statement);
-        wait_until("a connection", || scene.proxy.traffic().connections > 0);
-        scene.client.cancel();
-        scene.ends_with("57014");
-        scene.proxy.resume();
-        scene.works(0);
-        scene
-            .client
-            .run("SELECT shard_fdw_disconnect_all()")
-            .expect_ok();
-    }
-}
-
-#[test]
-fn while_connecting_to_a_port_that_accepts_nothing() {
-    let coordinator = Cluster::start();
-    // Its queue of connections is full, so the kernel answers nothing.
-    let listener =
-        socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("socket");
-    let address: std::net::SocketAddr = "127.0.0.1:0".parse().expect("address");
-    listener.bind(&address.into()).expect("bind");
-    listener.listen(0).expect("listen");
-    let port = listener
-        .local_addr()
-        .ok()
-        .and_then(|a| a.as_socket())
-        .expect("port")
-        .port();
-    let _queued: Vec<_> = (0..4)
-        .map(|_| {
-            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)
-                .expect("socket");
-            socket.set_nonblocking(true).expect("non-blocking");
-            let target: std::net::SocketAddr = ([127, 0, 0, 1], port).into();
-            let _ = socket.connect(&target.into());
-            socket
-        })
-        .collect();
-    let mut client = coordinator.simple();
-    client.run("CREATE EXTENSION shard_fdw").expect_ok();
-    client.run(&create_server("hole", port, "")).expect_ok();
-    client
-        .run("CREATE FOREIGN TABLE t (id int) SERVER hole")
-        .expect_ok();
-    client.run("SET statement_timeout = '300ms'").expect_ok();
-    let error = client.run("INSERT INTO t VALUES (1)").expect_error();
-    assert_eq!(error.sqlstate(), "57014", "{error:?}");
-    client.run("RESET statement_timeout").expect_ok();
-    client.send("SELECT * FROM t");
-    assert!(!client.answers_within(Duration::from_millis(200)));
-    client.cancel();
-    assert_eq!(client.receive().expect_error().sqlstate(), "57014");
-}
 
 #[test]
 fn while_the_shard_works() {
@@ -278,48 +207,4 @@ fn termination_ends_every_wait() {
                 == "0"
         });
     }
-}
-
-#[test]
-fn beside_postgres_fdw_in_one_backend() {
-    if !need_extension("postgres_fdw") {
-        return;
-    }
-    let mut scene = Scene::new();
-    scene
-        .shard
-        .sql("CREATE VIEW slow AS SELECT 1 AS id FROM pg_sleep(600)");
-    scene.works(0);
-    let port = scene.proxy.port();
-    scene
-        .client
-        .run(&format!(
-            "CREATE EXTENSION postgres_fdw;
-             CREATE SERVER other FOREIGN DATA WRAPPER postgres_fdw OPTIONS (host '127.0.0.1', port '{port}', dbname 'postgres');
-             CREATE USER MAPPING FOR CURRENT_USER SERVER other OPTIONS (user 'postgres');
-             CREATE FOREIGN TABLE slow (id int) SERVER other OPTIONS (schema_name 'public');
-             CREATE FOREIGN TABLE t2 (id int, v text) SERVER other OPTIONS (schema_name 'public', table_name 't')"
-        ))
-        .expect_ok();
-    // Its library is loaded after ours, and both use one libpq.
-    assert_eq!(
-        scene.client.run("INSERT INTO t2 SELECT * FROM t").tag(),
-        "INSERT 0 0"
-    );
-    for _ in 0..2 {
-        scene.client.send("SELECT * FROM slow");
-        wait_until("the shard's sleep", || {
-            scene
-                .shard
-                .value("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
-                == "1"
-        });
-        scene.client.cancel();
-        scene.ends_with("57014");
-        scene.works(0);
-    }
-    let both =
-        "BEGIN; INSERT INTO t VALUES (1, 'ours'); INSERT INTO t2 VALUES (2, 'theirs'); COMMIT";
-    assert_eq!(scene.client.run(both).tag(), "COMMIT");
-    assert_eq!(scene.client.value("SELECT count(*) FROM t2"), "2");
 }
