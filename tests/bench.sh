@@ -1,28 +1,29 @@
 #!/bin/bash
-# Measures writes into four foreign partitions beside local partitions and beside postgres_fdw, and prints ratios.
+# Measures writes into foreign partitions beside local partitions, postgres_fdw, and a client that hands ready-made bytes
+# to the shards, and prints Markdown tables of ratios.
 #
-#   [PG=15] [ROUNDS=5] [ROWS=1000000] bash tests/bench.sh [insert|copy|all]      default: all
+#   [PG=15] [ROUNDS=5] [ROWS=1000000] bash tests/bench.sh [insert|copy|latency|partitions|memory|types|all]   default: all
 #
-# One cluster serves as coordinator and, over TCP on 127.0.0.1, as two servers with two partitions each, so that all
-# candidates have the same settings and the same disk. In every round each candidate runs once, in a rotating order, into
-# emptied tables and in a new connection. Ratios are those of single rounds; shown are median, smallest and largest.
+# One cluster serves as coordinator and, over TCP on 127.0.0.1, as all servers, so that all candidates have the same
+# settings and the same disk; servers differ as objects, and each has a session of its own. In every round each candidate
+# runs once, in a rotating order, into emptied tables and in a new connection, and what it says and stores is checked.
+# Ratios are those of single rounds; shown are median, smallest and largest.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib/env.sh"
 . "$here/lib/log.sh"
+. "$here/lib/tools.sh"
 . "$here/lib/cluster.sh"
 . "$here/lib/compare.sh"
+for part in load latency partitions memory types; do . "$here/bench/$part.sh"; done
 
 major=${PG:-15}
-rounds=${ROUNDS:-5}
-rows=${ROWS:-1000000}
-# postgres_fdw sends the rows of a COPY one by one before PostgreSQL 16: a part of them tells the time per row.
-copy_part=20000
+ROUNDS=${ROUNDS:-5}
 
 case ${1:-all} in
-insert | copy) works=$1 ;;
-all) works="insert copy" ;;
-*) die "usage: [PG=15] [ROUNDS=5] [ROWS=1000000] bench.sh [insert|copy|all]" ;;
+insert | copy | latency | partitions | memory | types) modes=$1 ;;
+all) modes="insert copy latency partitions memory types" ;;
+*) die "usage: [PG=15] [ROUNDS=5] [ROWS=1000000] bench.sh [insert|copy|latency|partitions|memory|types|all]" ;;
 esac
 
 stage "building shard_fdw for PostgreSQL $major in release mode"
@@ -30,56 +31,35 @@ install_release "$major"
 
 stage "starting a cluster"
 clusters_begin "$major"
+# Locks for 1024 partitions of several candidates.
 cluster_start main "fsync = off" "autovacuum = off" "shared_buffers = 512MB" "max_wal_size = 8GB" "jit = off" \
-    "checkpoint_timeout = 1h" "max_parallel_workers_per_gather = 0"
+    "checkpoint_timeout = 1h" "max_parallel_workers_per_gather = 0" "max_locks_per_transaction = 1024" \
+    "max_connections = 50"
 note "$(value_on main 'SHOW server_version') on $(nproc) processors; fsync and autovacuum off, TCP on 127.0.0.1"
-compare_begin "$rows" main main
+compare_begin "${ROWS:-1000000}"
+four="main main main main"
+psql_on main -c "CREATE EXTENSION shard_fdw"
+has_contrib postgres_fdw || note "left out: postgres_fdw, this installation of PostgreSQL $major does not have it"
 
-foreign=()
-candidate_local "local partitions"
-candidate_foreign shard_fdw sharded shard_fdw
-if has_contrib postgres_fdw; then
-    for size in 100 1000 10000; do
-        name="postgres_fdw, batch_size $size"
-        candidate_foreign "$name" "stock$size" postgres_fdw "$size"
-        foreign+=("$name")
-    done
-else
-    note "skipped: postgres_fdw, this installation of PostgreSQL $major does not have it"
-fi
+# What shard_fdw is meant to reach, and what it did.
+goals=()
+goal() { goals+=("$(row "$@")"); } # goal WHAT MEASURED GOAL
 
-# run WORK ROUND CANDIDATE
-run() {
-    local n=$rows
-    [ "$1" != copy ] || [ "$major" -gt 15 ] || [[ $3 != postgres_fdw* ]] || n=$((copy_part < rows ? copy_part : rows))
-    measure "$1" "$3" "$2" "$n"
+# knows_option OPTION VALUE: whether this shard_fdw takes it for a server.
+knows_option() {
+    psql_on main -c BEGIN -c "CREATE SERVER probe FOREIGN DATA WRAPPER shard_fdw OPTIONS ($1 '$2')" -c ROLLBACK \
+        >/dev/null 2>&1 </dev/null
 }
 
-for work in $works; do
-    candidates=("local partitions" shard_fdw "${foreign[@]}")
-    if [ "$work" = copy ] && [ "$major" = 15 ]; then
-        # batch_size plays no part there.
-        candidates=("local partitions" shard_fdw)
-        [ ${#foreign[@]} = 0 ] || candidates+=("${foreign[1]}")
-    fi
-    for ((round = 1; round <= rounds; round++)); do
-        stage "$work, round $round of $rounds"
-        for ((i = 0; i < ${#candidates[@]}; i++)); do
-            run "$work" "$round" "${candidates[(i + round) % ${#candidates[@]}]}"
-        done
-    done
-done
+# knows_setting NAME
+knows_setting() {
+    [ "$(psql_on main -At -c "LOAD 'shard_fdw'" -c "SELECT current_setting('shard_fdw.$1', true) IS NOT NULL")" = t ]
+}
 
-for work in $works; do
-    case $work in
-    insert) title="INSERT … SELECT, $rows rows" ;;
-    copy) title="COPY from CSV, $rows rows" ;;
-    esac
-    stage "$title, PostgreSQL $major, $rounds rounds"
-    report "$work" "$title"
-    if [ "$work" = copy ] && [ "$major" = 15 ] && [ ${#foreign[@]} != 0 ]; then
-        printf '\n¹ measured with %s rows and multiplied: postgres_fdw sends COPY row by row before PostgreSQL 16.\n' \
-            "$((copy_part < rows ? copy_part : rows))"
-    fi
-done
+for mode in $modes; do "bench_$mode"; done
+
+stage "what shard_fdw is meant to reach: medians, PostgreSQL $major, $ROWS rows, rounds: $ROUNDS"
+printf '\n'
+head_row "" measured goal
+printf '%s\n' "${goals[@]}"
 printf '\nOK: every run reported and stored the rows it was given.\n'

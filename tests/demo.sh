@@ -104,9 +104,9 @@ stage "times of $rows rows beside local partitions and postgres_fdw (batch_size 
 psql_on main -c "DROP SCHEMA local CASCADE" -c "DROP TABLE events" 2>"$CLUSTERS/notices"
 compare_begin $rows shard1 shard2
 candidate_local "local partitions"
-candidate_foreign shard_fdw sharded shard_fdw
+candidate_foreign shard_fdw sharded shard_fdw "shard1 shard2"
 stock="postgres_fdw, batch_size 1000"
-candidate_foreign "$stock" stock postgres_fdw 1000
+candidate_foreign "$stock" stock postgres_fdw "shard1 shard2" batch_size 1000
 for ((round = 1; round <= rounds; round++)); do
     note "round $round of $rounds"
     for name in "local partitions" shard_fdw "$stock"; do
@@ -119,9 +119,9 @@ for ((round = 1; round <= rounds; round++)); do
     done
 done
 printf '\n'
-report insert "INSERT … SELECT, $rows rows"
+report insert "INSERT … SELECT, $rows rows" 2 "local partitions" shard_fdw "$stock"
 printf '\n'
-report copy "COPY from CSV, $rows rows"
+report copy "COPY from CSV, $rows rows" 2 "local partitions" shard_fdw "$stock"
 printf '\n¹ measured with %d rows and multiplied: postgres_fdw sends COPY row by row before PostgreSQL 16.\n' $copy_part
 
 stage "verdict"

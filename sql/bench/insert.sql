@@ -1,2 +1,2 @@
 \timing on
-INSERT INTO :"parent".rows SELECT * FROM source;
+INSERT INTO :"parent".rows SELECT * FROM :source;

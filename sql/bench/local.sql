@@ -1,7 +1,6 @@
--- The reference: four local partitions below :parent.
+-- The reference: local partitions below :parent.
 CREATE SCHEMA :"parent";
-CREATE TABLE :"parent".rows (id bigint NOT NULL, name text, amount int, at timestamptz) PARTITION BY HASH (id);
-CREATE TABLE :"parent".rows_0 PARTITION OF :"parent".rows FOR VALUES WITH (MODULUS 4, REMAINDER 0);
-CREATE TABLE :"parent".rows_1 PARTITION OF :"parent".rows FOR VALUES WITH (MODULUS 4, REMAINDER 1);
-CREATE TABLE :"parent".rows_2 PARTITION OF :"parent".rows FOR VALUES WITH (MODULUS 4, REMAINDER 2);
-CREATE TABLE :"parent".rows_3 PARTITION OF :"parent".rows FOR VALUES WITH (MODULUS 4, REMAINDER 3);
+CREATE TABLE :"parent".rows (:shape) PARTITION BY HASH (id);
+SELECT format('CREATE TABLE %1$I.rows_%2$s PARTITION OF %1$I.rows FOR VALUES WITH (MODULUS %3$s, REMAINDER %2$s)',
+    :'parent', i, :partitions)
+FROM generate_series(0, :partitions - 1) AS i \gexec
