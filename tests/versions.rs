@@ -20,6 +20,28 @@ const COLUMNS: &str = "(c_bool bool, c_bytea bytea, c_name name, c_int8 int8, c_
     c_date date, c_time time, c_timestamp timestamp, c_timestamptz timestamptz, c_interval interval, c_numeric numeric,
     c_uuid uuid, c_jsonb jsonb)";
 
+/// Types of which few people have a column.
+const RARE_VALUES: &str = "
+    ('x', '(4294967295,65535)', '4294967295', '4294967295', '18446744073709551615', 'FFFFFFFF/FFFFFFFF', '10:20:10,14,15',
+     '10:20:', '24:00:00-15:59:59', '10110', '101101101', 'cursor', '$.a[*] ? (@ > 1)', '''a'':1A,2 ''é''', '10.1.0.0/16',
+     '08:00:2b:01:02:03', '08:00:2b:01:02:03:04:05', '(1,-2)', '[(1,2),(3,4)]', '(1,2),(3,4)', '{1,-1,0.5}', '<(1,2),0>',
+     '[(1,2),(-Infinity,4)]', '((0,0),(1,1.5),(2,-7))', '[-5,7)', '(,9223372036854775806]', '[2020-01-01,infinity)',
+     '[1.50,)', '(,2020-01-01 00:00]', '[-infinity,2020-01-01 00:00+00)', '{[1,2],[5,6]}', '{(,7]}', '{}',
+     '{[0.10,0.2)}', '{[2020-01-01 00:00,)}', '{(,)}'),
+    ('', '(0,0)', '0', '0', '0', '0/0', '1:1:', '1:1:', '00:00:00+15:59:59', '00000', '', '', 'strict $', '', '::/0',
+     '00:00:00:00:00:00', 'ff:ff:ff:ff:ff:ff:ff:ff', '(NaN,5e-324)', '[(0,0),(0,0)]', '(0,0),(0,0)', '{0,-1,NaN}',
+     '<(0,0),Infinity>', '((1,2))', '((1,2))', 'empty', 'empty', '(,)', '(-Infinity,Infinity)', 'empty', 'empty', '{}',
+     '{}', '{(,)}', '{}', '{}', '{}')";
+
+const RARE_COLUMNS: &str = "(c_char \"char\", c_tid tid, c_xid xid, c_cid cid, c_xid8 xid8, c_pg_lsn pg_lsn,
+    c_pg_snapshot pg_snapshot, c_txid_snapshot txid_snapshot, c_timetz timetz, c_bit bit(5), c_varbit varbit,
+    c_refcursor refcursor, c_jsonpath jsonpath, c_tsvector tsvector, c_cidr cidr, c_macaddr macaddr, c_macaddr8 macaddr8,
+    c_point point, c_lseg lseg, c_box box, c_line line, c_circle circle, c_path path, c_polygon polygon,
+    c_int4range int4range, c_int8range int8range, c_daterange daterange, c_numrange numrange, c_tsrange tsrange,
+    c_tstzrange tstzrange, c_int4multirange int4multirange, c_int8multirange int8multirange,
+    c_datemultirange datemultirange, c_nummultirange nummultirange, c_tsmultirange tsmultirange,
+    c_tstzmultirange tstzmultirange)";
+
 #[test]
 fn values_mean_the_same_to_shards_of_each_version() {
     let coordinator = Cluster::start();
@@ -27,37 +49,44 @@ fn values_mean_the_same_to_shards_of_each_version() {
     client
         .run(&format!(
             "CREATE EXTENSION shard_fdw; SET TIME ZONE 'UTC';
-             CREATE TABLE here {COLUMNS}; INSERT INTO here VALUES {VALUES};"
+             CREATE TABLE here {COLUMNS}; INSERT INTO here VALUES {VALUES};
+             CREATE TABLE rare {RARE_COLUMNS}; INSERT INTO rare VALUES {RARE_VALUES}"
         ))
         .expect_ok();
-    let local = client.run("SELECT * FROM here").lines();
     for major in shard_majors() {
         let shard = Setup::of_major(major).set("timezone", "UTC").start();
-        shard.sql(&format!(
-            "CREATE TABLE there {COLUMNS}; CREATE TABLE spans (i interval)"
-        ));
-        let server = format!("s{major}");
+        shard.sql("CREATE TABLE spans (i interval)");
+        let server = create_server(&format!("s{major}"), shard.port(), "");
         client
             .run(&format!(
-                "{}
-                 CREATE FOREIGN TABLE there{major} {COLUMNS} SERVER {server}
-                     OPTIONS (schema_name 'public', table_name 'there');
-                 CREATE FOREIGN TABLE spans{major} (i interval) SERVER {server}
-                     OPTIONS (schema_name 'public', table_name 'spans');",
-                create_server(&server, shard.port(), "")
+                "{server}; CREATE FOREIGN TABLE spans{major} (i interval) SERVER s{major}
+                     OPTIONS (schema_name 'public', table_name 'spans')"
             ))
             .expect_ok();
-        let insert = format!("INSERT INTO there{major} SELECT * FROM here");
-        assert_eq!(client.run(&insert).tag(), "INSERT 0 3");
-        assert_eq!(
-            shard.simple().run("SELECT * FROM there").lines(),
-            local,
-            "{major}"
-        );
-        let select = format!("SELECT * FROM there{major}");
-        assert_eq!(client.run(&select).lines(), local, "{major}");
+        for (table, columns) in [("here", COLUMNS), ("rare", RARE_COLUMNS)] {
+            same_values(&mut client, &shard, major, table, columns);
+        }
         infinite_intervals(&mut client, &shard, major);
     }
+}
+
+/// Sends the rows of a table, and reads them on the shard and from it.
+fn same_values(client: &mut Simple, shard: &Cluster, major: u16, table: &str, columns: &str) {
+    let local = client.run(&format!("SELECT * FROM {table}")).lines();
+    shard.sql(&format!("CREATE TABLE {table} {columns}"));
+    client
+        .run(&format!(
+            "CREATE FOREIGN TABLE {table}{major} {columns} SERVER s{major}
+                 OPTIONS (schema_name 'public', table_name '{table}')"
+        ))
+        .expect_ok();
+    let insert = format!("INSERT INTO {table}{major} SELECT * FROM {table}");
+    let sent = format!("INSERT 0 {}", local.len());
+    assert_eq!(client.run(&insert).tag(), sent);
+    let stored = shard.simple().run(&format!("SELECT * FROM {table}"));
+    assert_eq!(stored.lines(), local, "{major}");
+    let select = format!("SELECT * FROM {table}{major}");
+    assert_eq!(client.run(&select).lines(), local, "{major}");
 }
 
 /// Older shards must refuse what they do not know, not take it for something else.

@@ -20,6 +20,7 @@ impl SqlState {
     pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState(*b"42501");
     pub const UNDEFINED_OBJECT: SqlState = SqlState(*b"42704");
     pub const CARDINALITY_VIOLATION: SqlState = SqlState(*b"21000");
+    pub const PROGRAM_LIMIT_EXCEEDED: SqlState = SqlState(*b"54000");
     pub const OBJECT_NOT_IN_PREREQUISITE_STATE: SqlState = SqlState(*b"55000");
     pub const PASSWORD_REQUIRED: SqlState = SqlState(*b"2F003");
     pub const INVALID_OPTION_NAME: SqlState = SqlState(*b"HV00D");

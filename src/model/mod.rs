@@ -13,3 +13,4 @@ pub mod sql;
 pub mod statement;
 pub mod table;
 pub mod text;
+pub mod wire;

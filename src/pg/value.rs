@@ -1,12 +1,12 @@
 //! Rows of a slot, and the wire forms of their values.
 
 use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::wire::{self, append_words};
 use crate::pg::catalog::Column;
-use crate::pg::raise::bytes;
 use pgrx::pg_sys;
 use pgrx::pg_sys::{Datum, Oid};
 use pgrx::varlena::{vardata_any, varsize_any_exhdr};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::marker::PhantomData;
 
 /// The values of a slot, deformed.
@@ -38,9 +38,9 @@ impl Row<'_> {
         }
     }
 
-    /// The value of an attribute (from 1), None for NULL.
-    fn get(&self, attnum: i16) -> Option<Datum> {
-        let index = usize::try_from(attnum - 1).ok()?;
+    /// The value of an attribute (from 0), None for NULL.
+    #[inline]
+    fn get(&self, index: usize) -> Option<Datum> {
         if index >= self.count {
             return None;
         }
@@ -49,61 +49,121 @@ impl Row<'_> {
     }
 }
 
-/// How the binary form of a type is made from a value in memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How the wire form of a value is made.
+#[derive(Debug, Clone, Copy)]
 enum Layout {
     /// Passed by value, this many bytes.
     Bool,
+    Int1,
     Int2,
     Int4,
     Int8,
-    /// Passed by reference: a fixed number of bytes in wire order.
-    Uuid,
+    /// A varlena whose contents are the wire form.
+    Plain,
+    /// A varlena from whose contents this makes the wire form.
+    Contents(fn(&[u8], &mut Vec<u8>) -> Result<()>),
+    /// Passed by reference: this many bytes in wire order.
+    Bytes(usize),
+    /// Passed by reference: this many words of eight bytes.
+    Words(usize),
+    Tid,
+    TimeTz,
     Interval,
     /// The same for a shard that would take infinite ones for some long finite ones.
     FiniteInterval,
     Name,
-    /// A varlena whose contents are the wire form.
-    Plain,
-    /// The version number of jsonb's wire form, then its text.
-    Jsonb,
-    /// The type's own send function, for types whose wire form is not text (which a send function would convert to
-    /// the local client's encoding).
-    Send(pg_sys::Oid),
+    /// A version number, always 1, then what this output function makes.
+    Versioned(u32),
+    /// By this send function.
+    Send(u32),
+    /// In text form, by this output function.
+    Output(Oid),
 }
 
-/// Types that travel in binary form where the remote column has the same type: (OID, name in pg_catalog).
-const BINARY_TYPES: [(Oid, &str); 22] = [
-    (pg_sys::BOOLOID, "bool"),
-    (pg_sys::BYTEAOID, "bytea"),
-    (pg_sys::NAMEOID, "name"),
-    (pg_sys::INT8OID, "int8"),
-    (pg_sys::INT2OID, "int2"),
-    (pg_sys::INT4OID, "int4"),
-    (pg_sys::TEXTOID, "text"),
-    (pg_sys::OIDOID, "oid"),
-    (pg_sys::JSONOID, "json"),
-    (pg_sys::FLOAT4OID, "float4"),
-    (pg_sys::FLOAT8OID, "float8"),
-    (pg_sys::INETOID, "inet"),
-    (pg_sys::BPCHAROID, "bpchar"),
-    (pg_sys::VARCHAROID, "varchar"),
-    (pg_sys::DATEOID, "date"),
-    (pg_sys::TIMEOID, "time"),
-    (pg_sys::TIMESTAMPOID, "timestamp"),
-    (pg_sys::TIMESTAMPTZOID, "timestamptz"),
-    (pg_sys::INTERVALOID, "interval"),
-    (pg_sys::NUMERICOID, "numeric"),
-    (pg_sys::UUIDOID, "uuid"),
-    (pg_sys::JSONBOID, "jsonb"),
+/// Types that travel in binary form where the remote column has the same type: OID, name in pg_catalog, layout.
+///
+/// All have the same OID, binary form and meaning on all versions, and an array type. None is sent by a function that
+/// would convert text to the encoding of the local client. Not among them, so sent as text:
+/// - money: what it counts depends on lc_monetary;
+/// - regclass and its kin, aclitem: they name objects, whose OIDs are other ones on the shard;
+/// - int2vector, oidvector, tsquery: an empty one cannot be read back;
+/// - xml: its binary form names an encoding, that of the local client;
+/// - pg_node_tree and others that cannot be read at all;
+/// - arrays: unnest would flatten them.
+#[rustfmt::skip]
+const BINARY_TYPES: [(Oid, &str, Layout); 58] = [
+    (pg_sys::BOOLOID, "bool", Layout::Bool),
+    (pg_sys::CHAROID, "\"char\"", Layout::Int1),
+    (pg_sys::INT2OID, "int2", Layout::Int2),
+    (pg_sys::INT4OID, "int4", Layout::Int4),
+    (pg_sys::INT8OID, "int8", Layout::Int8),
+    (pg_sys::FLOAT4OID, "float4", Layout::Int4),
+    (pg_sys::FLOAT8OID, "float8", Layout::Int8),
+    (pg_sys::NUMERICOID, "numeric", Layout::Contents(wire::numeric::append)),
+    (pg_sys::OIDOID, "oid", Layout::Int4),
+    (pg_sys::TIDOID, "tid", Layout::Tid),
+    (pg_sys::XIDOID, "xid", Layout::Int4),
+    (pg_sys::CIDOID, "cid", Layout::Int4),
+    (pg_sys::XID8OID, "xid8", Layout::Int8),
+    (pg_sys::PG_LSNOID, "pg_lsn", Layout::Int8),
+    (pg_sys::PG_SNAPSHOTOID, "pg_snapshot", Layout::Send(pg_sys::F_PG_SNAPSHOT_SEND)),
+    (pg_sys::TXID_SNAPSHOTOID, "txid_snapshot", Layout::Send(pg_sys::F_TXID_SNAPSHOT_SEND)),
+    (pg_sys::DATEOID, "date", Layout::Int4),
+    (pg_sys::TIMEOID, "time", Layout::Int8),
+    (pg_sys::TIMETZOID, "timetz", Layout::TimeTz),
+    (pg_sys::TIMESTAMPOID, "timestamp", Layout::Int8),
+    (pg_sys::TIMESTAMPTZOID, "timestamptz", Layout::Int8),
+    (pg_sys::INTERVALOID, "interval", Layout::Interval),
+    (pg_sys::TEXTOID, "text", Layout::Plain),
+    (pg_sys::VARCHAROID, "varchar", Layout::Plain),
+    (pg_sys::BPCHAROID, "bpchar", Layout::Plain),
+    (pg_sys::NAMEOID, "name", Layout::Name),
+    (pg_sys::REFCURSOROID, "refcursor", Layout::Plain),
+    (pg_sys::BYTEAOID, "bytea", Layout::Plain),
+    (pg_sys::BITOID, "bit", Layout::Contents(wire::bits::append)),
+    (pg_sys::VARBITOID, "varbit", Layout::Contents(wire::bits::append)),
+    (pg_sys::UUIDOID, "uuid", Layout::Bytes(16)),
+    (pg_sys::JSONOID, "json", Layout::Plain),
+    (pg_sys::JSONBOID, "jsonb", Layout::Contents(wire::jsonb::append)),
+    (pg_sys::JSONPATHOID, "jsonpath", Layout::Versioned(pg_sys::F_JSONPATH_OUT)),
+    (pg_sys::TSVECTOROID, "tsvector", Layout::Contents(wire::tsvector::append)),
+    (pg_sys::INETOID, "inet", Layout::Contents(wire::inet::append_inet)),
+    (pg_sys::CIDROID, "cidr", Layout::Contents(wire::inet::append_cidr)),
+    (pg_sys::MACADDROID, "macaddr", Layout::Bytes(6)),
+    (pg_sys::MACADDR8OID, "macaddr8", Layout::Bytes(8)),
+    (pg_sys::POINTOID, "point", Layout::Words(2)),
+    (pg_sys::LSEGOID, "lseg", Layout::Words(4)),
+    (pg_sys::BOXOID, "box", Layout::Words(4)),
+    (pg_sys::LINEOID, "line", Layout::Words(3)),
+    (pg_sys::CIRCLEOID, "circle", Layout::Words(3)),
+    (pg_sys::PATHOID, "path", Layout::Contents(wire::geometry::append_path)),
+    (pg_sys::POLYGONOID, "polygon", Layout::Contents(wire::geometry::append_polygon)),
+    (pg_sys::INT4RANGEOID, "int4range", Layout::Contents(wire::range::append::<4>)),
+    (pg_sys::INT8RANGEOID, "int8range", Layout::Contents(wire::range::append::<8>)),
+    (pg_sys::DATERANGEOID, "daterange", Layout::Contents(wire::range::append::<4>)),
+    (pg_sys::TSRANGEOID, "tsrange", Layout::Contents(wire::range::append::<8>)),
+    (pg_sys::TSTZRANGEOID, "tstzrange", Layout::Contents(wire::range::append::<8>)),
+    (pg_sys::NUMRANGEOID, "numrange", Layout::Send(pg_sys::F_RANGE_SEND)),
+    (pg_sys::INT4MULTIRANGEOID, "int4multirange", MULTIRANGE),
+    (pg_sys::INT8MULTIRANGEOID, "int8multirange", MULTIRANGE),
+    (pg_sys::DATEMULTIRANGEOID, "datemultirange", MULTIRANGE),
+    (pg_sys::TSMULTIRANGEOID, "tsmultirange", MULTIRANGE),
+    (pg_sys::TSTZMULTIRANGEOID, "tstzmultirange", MULTIRANGE),
+    (pg_sys::NUMMULTIRANGEOID, "nummultirange", MULTIRANGE),
 ];
 
-/// Name in pg_catalog of a type that may travel in binary form; None for all others.
-pub fn binary_type_name(type_oid: Oid) -> Option<&'static str> {
+const MULTIRANGE: Layout = Layout::Send(pg_sys::F_MULTIRANGE_SEND);
+
+fn binary_type(type_oid: Oid) -> Option<(&'static str, Layout)> {
     BINARY_TYPES
         .iter()
-        .find(|(oid, _)| *oid == type_oid)
-        .map(|(_, name)| *name)
+        .find(|(oid, _, _)| *oid == type_oid)
+        .map(|(_, name, layout)| (*name, *layout))
+}
+
+/// Name in pg_catalog, quoted where SQL needs that, of a type that may travel in binary form; None for all others.
+pub fn binary_type_name(type_oid: Oid) -> Option<&'static str> {
+    binary_type(type_oid).map(|(name, _)| name)
 }
 
 /// The first version whose intervals can be infinite: bit patterns that were finite intervals before.
@@ -112,72 +172,77 @@ const INFINITE_INTERVALS: i32 = 17_00_00;
 /// Makes the wire form of one column's values.
 #[derive(Debug, Clone, Copy)]
 pub struct Encoder {
-    attnum: i16,
+    /// Of the attribute, from 0.
+    index: usize,
     type_oid: Oid,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Binary(Layout),
-    /// By the type's output function.
-    Text(pg_sys::Oid),
+    layout: Layout,
 }
 
 impl Encoder {
     /// For the binary form. None: the type has no binary form that we rely on.
     /// `shard_version` as in server_version_num.
     pub fn binary(column: &Column, shard_version: i32) -> Option<Encoder> {
-        binary_type_name(column.type_oid)?;
+        let has_infinite_intervals = cfg!(any(feature = "pg17", feature = "pg18"));
+        let layout = match binary_type(column.type_oid)?.1 {
+            Layout::Interval if has_infinite_intervals && shard_version < INFINITE_INTERVALS => {
+                Layout::FiniteInterval
+            }
+            layout => layout,
+        };
         Some(Encoder {
-            attnum: column.attnum,
+            index: index(column),
             type_oid: column.type_oid,
-            kind: Kind::Binary(layout(column.type_oid, shard_version)),
+            layout,
         })
     }
 
     /// For the text form, under the settings in force when it is made.
     pub fn text(column: &Column) -> Encoder {
-        Encoder::output(column.attnum, column.type_oid)
+        Encoder::output(index(column), column.type_oid)
     }
 
-    fn output(attnum: i16, type_oid: Oid) -> Encoder {
+    fn output(index: usize, type_oid: Oid) -> Encoder {
         let mut function = Oid::INVALID;
         let mut is_varlena = false;
         // SAFETY: a catalog lookup into two variables.
         unsafe { pg_sys::getTypeOutputInfo(type_oid, &mut function, &mut is_varlena) };
         Encoder {
-            attnum,
+            index,
             type_oid,
-            kind: Kind::Text(function),
+            layout: Layout::Output(function),
         }
     }
 
     /// The same column in text form.
     pub fn as_text(&self) -> Encoder {
-        Encoder::output(self.attnum, self.type_oid)
+        Encoder::output(self.index, self.type_oid)
     }
 
     /// Does the wire form depend on settings that must be pinned meanwhile?
     pub fn depends_on_settings(&self) -> bool {
-        matches!(self.kind, Kind::Text(_))
+        matches!(self.layout, Layout::Output(_))
     }
 
+    #[inline]
     pub fn is_null(&self, row: &Row) -> bool {
-        row.get(self.attnum).is_none()
+        row.get(self.index).is_none()
     }
 
     /// Appends the column's value; false for NULL, which appends nothing. Leaves garbage in the current memory context.
+    #[inline]
     pub fn append(&self, row: &Row, out: &mut Vec<u8>) -> Result<bool> {
-        let Some(value) = row.get(self.attnum) else {
+        let Some(value) = row.get(self.index) else {
             return Ok(false);
         };
-        // SAFETY: the row's attribute has this encoder's type, by the contract of `Row::of`.
-        unsafe {
-            match self.kind {
-                Kind::Binary(layout) => append_binary(layout, value, out)?,
-                Kind::Text(function) => append_output(function, value, out),
-            }
+        // The most frequent types inline, all others by a call.
+        match self.layout {
+            Layout::Bool => out.push(u8::from(value.value() as u8 != 0)),
+            Layout::Int4 => out.extend_from_slice(&(value.value() as u32).to_be_bytes()),
+            Layout::Int8 => out.extend_from_slice(&(value.value() as u64).to_be_bytes()),
+            // SAFETY: the row's attribute has this encoder's type, by the contract of `Row::of`.
+            Layout::Plain => out.extend_from_slice(unsafe { contents(value) }),
+            // SAFETY: likewise.
+            layout => unsafe { append_other(layout, value, out)? },
         }
         Ok(true)
     }
@@ -194,53 +259,35 @@ impl Encoder {
     }
 }
 
-fn layout(type_oid: Oid, shard_version: i32) -> Layout {
-    let has_infinite_intervals = cfg!(any(feature = "pg17", feature = "pg18"));
-    match type_oid {
-        pg_sys::INTERVALOID if has_infinite_intervals && shard_version < INFINITE_INTERVALS => {
-            Layout::FiniteInterval
-        }
-        pg_sys::BOOLOID => Layout::Bool,
-        pg_sys::INT2OID => Layout::Int2,
-        pg_sys::INT4OID | pg_sys::OIDOID | pg_sys::FLOAT4OID | pg_sys::DATEOID => Layout::Int4,
-        pg_sys::INT8OID
-        | pg_sys::FLOAT8OID
-        | pg_sys::TIMEOID
-        | pg_sys::TIMESTAMPOID
-        | pg_sys::TIMESTAMPTZOID => Layout::Int8,
-        pg_sys::UUIDOID => Layout::Uuid,
-        pg_sys::INTERVALOID => Layout::Interval,
-        pg_sys::NAMEOID => Layout::Name,
-        pg_sys::JSONBOID => Layout::Jsonb,
-        pg_sys::NUMERICOID | pg_sys::INETOID => Layout::Send(send_function(type_oid)),
-        _ => Layout::Plain,
-    }
-}
-
-fn send_function(type_oid: Oid) -> Oid {
-    let mut function = Oid::INVALID;
-    let mut is_varlena = false;
-    // SAFETY: a catalog lookup into two variables.
-    unsafe { pg_sys::getTypeBinaryOutputInfo(type_oid, &mut function, &mut is_varlena) };
-    function
+fn index(column: &Column) -> usize {
+    // Of a system column, which no row has, it is past the end.
+    usize::try_from(column.attnum - 1).unwrap_or(usize::MAX)
 }
 
 /// # Safety
-/// `value` is not null and of the type that has this layout.
-unsafe fn append_binary(layout: Layout, value: Datum, out: &mut Vec<u8>) -> Result<()> {
-    // SAFETY: by the contract; sizes are those of the types' C declarations (`Interval` is int64, int32, int32).
+/// `value` is not null and of a type that has this layout.
+unsafe fn append_other(layout: Layout, value: Datum, out: &mut Vec<u8>) -> Result<()> {
+    // SAFETY: by the contract; sizes are those of the types' C declarations.
     unsafe {
         match layout {
             Layout::Bool => out.push(u8::from(value.value() as u8 != 0)),
+            Layout::Int1 => out.push(value.value() as u8),
             Layout::Int2 => out.extend_from_slice(&(value.value() as u16).to_be_bytes()),
             Layout::Int4 => out.extend_from_slice(&(value.value() as u32).to_be_bytes()),
             Layout::Int8 => out.extend_from_slice(&(value.value() as u64).to_be_bytes()),
-            Layout::Uuid => {
-                out.extend_from_slice(std::slice::from_raw_parts(value.cast_mut_ptr::<u8>(), 16));
+            Layout::Plain => out.extend_from_slice(contents(value)),
+            Layout::Contents(append) => append(contents(value), out)?,
+            Layout::Bytes(size) => out.extend_from_slice(fixed(value, size)),
+            Layout::Words(count) => append_words::<8>(fixed(value, 8 * count), out),
+            Layout::Tid => append_words::<2>(fixed(value, 6), out),
+            Layout::TimeTz => {
+                let time = &*value.cast_mut_ptr::<pg_sys::TimeTzADT>();
+                out.extend_from_slice(&time.time.to_be_bytes());
+                out.extend_from_slice(&time.zone.to_be_bytes());
             }
             Layout::Interval | Layout::FiniteInterval => {
                 let interval = &*value.cast_mut_ptr::<pg_sys::Interval>();
-                if layout == Layout::FiniteInterval && is_infinite(interval) {
+                if matches!(layout, Layout::FiniteInterval) && is_infinite(interval) {
                     return Err(FdwError::local(
                         SqlState::DATETIME_OUT_OF_RANGE,
                         "cannot send an infinite interval to the server",
@@ -251,16 +298,18 @@ unsafe fn append_binary(layout: Layout, value: Datum, out: &mut Vec<u8>) -> Resu
                 out.extend_from_slice(&interval.day.to_be_bytes());
                 out.extend_from_slice(&interval.month.to_be_bytes());
             }
-            Layout::Name => out.extend_from_slice(&bytes(value.cast_mut_ptr())),
-            Layout::Plain => append_varlena(value, out),
-            Layout::Jsonb => {
+            Layout::Name => {
+                out.extend_from_slice(CStr::from_ptr(value.cast_mut_ptr()).to_bytes());
+            }
+            Layout::Versioned(function) => {
                 out.push(1);
-                append_output(pg_sys::Oid::from(pg_sys::F_JSONB_OUT), value, out);
+                append_output(Oid::from_u32(function), value, out);
             }
             Layout::Send(function) => {
-                let sent = pg_sys::OidSendFunctionCall(function, value);
-                append_varlena(Datum::from(sent), out);
+                let sent = pg_sys::OidSendFunctionCall(Oid::from_u32(function), value);
+                out.extend_from_slice(contents(Datum::from(sent)));
             }
+            Layout::Output(function) => append_output(function, value, out),
         }
     }
     Ok(())
@@ -273,22 +322,44 @@ fn is_infinite(interval: &pg_sys::Interval) -> bool {
 }
 
 /// # Safety
-/// `value` is a varlena, possibly toasted.
-unsafe fn append_varlena(value: Datum, out: &mut Vec<u8>) {
-    // SAFETY: by the contract; a plain varlena comes back as it is.
+/// `value` is of a type that is passed by reference and has `size` bytes; it lives as long as the slice.
+unsafe fn fixed<'a>(value: Datum, size: usize) -> &'a [u8] {
+    // SAFETY: by the contract.
+    unsafe { std::slice::from_raw_parts(value.cast_mut_ptr(), size) }
+}
+
+/// What follows the header of a varlena.
+///
+/// # Safety
+/// `value` is a varlena, possibly toasted. It, and the current memory context, live as long as the slice.
+#[inline]
+unsafe fn contents<'a>(value: Datum) -> &'a [u8] {
+    let raw = value.cast_mut_ptr::<u8>();
+    // SAFETY: by the contract. The lowest bits of the first byte tell the headers apart: 1 alone is a pointer to toast,
+    // 0b10 is compressed.
     unsafe {
-        let raw = value.cast_mut_ptr::<pg_sys::varlena>();
-        let first = raw.cast::<u8>().read();
-        // Short and aligned plain headers need no function call; 0x01 is a pointer to toast, 0b10 compressed.
-        let is_plain = (first & 0x01 == 0x01 && first != 0x01) || first & 0x03 == 0;
-        let plain = if is_plain && cfg!(target_endian = "little") {
-            raw
+        let first = raw.read();
+        if !cfg!(target_endian = "little") {
+            detoasted(value)
+        } else if first & 0x03 == 0 {
+            let size = raw.cast::<u32>().read_unaligned() >> 2;
+            std::slice::from_raw_parts(raw.add(4), (size as usize).saturating_sub(4))
+        } else if first & 0x01 == 0x01 && first != 0x01 {
+            std::slice::from_raw_parts(raw.add(1), usize::from(first >> 1) - 1)
         } else {
-            pg_sys::pg_detoast_datum_packed(raw)
-        };
-        let length = varsize_any_exhdr(plain);
-        let data = vardata_any(plain).cast::<u8>();
-        out.extend_from_slice(std::slice::from_raw_parts(data, length));
+            detoasted(value)
+        }
+    }
+}
+
+/// # Safety
+/// As for [`contents`].
+#[cold]
+unsafe fn detoasted<'a>(value: Datum) -> &'a [u8] {
+    // SAFETY: by the contract; what comes back is plain, with a long or a short header.
+    unsafe {
+        let plain = pg_sys::pg_detoast_datum_packed(value.cast_mut_ptr());
+        std::slice::from_raw_parts(vardata_any(plain).cast(), varsize_any_exhdr(plain))
     }
 }
 
@@ -298,6 +369,9 @@ unsafe fn append_output(function: Oid, value: Datum, out: &mut Vec<u8>) {
     // SAFETY: by the contract; the text is NUL-terminated.
     unsafe {
         let text = pg_sys::OidOutputFunctionCall(function, value);
-        out.extend_from_slice(std::ffi::CStr::from_ptr(text).to_bytes());
+        out.extend_from_slice(CStr::from_ptr(text).to_bytes());
     }
 }
+
+#[cfg(feature = "pg_test")]
+mod against_send;
