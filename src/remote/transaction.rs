@@ -1,6 +1,7 @@
 //! The ends of local transactions, carried over to all sessions: commit, rollback, and the same for savepoints.
 
 use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::socket::Interest;
 use crate::pg::version::WaitEvent;
 use crate::pg::{wait, xact};
 use crate::pq::{CancelProgress, CancelRequest};
@@ -347,18 +348,22 @@ fn cancel(group: &[SessionRef], deadline: Instant) -> Result<()> {
         .filter_map(|session| session.start_cancel())
         .collect();
     while Instant::now() < deadline {
-        let sockets: Vec<_> = requests
-            .iter()
-            .filter_map(|request| match request.progress() {
-                CancelProgress::Wait(interest) => Some((request.socket()?, interest)),
-                _ => None,
-            })
-            .collect();
+        requests.retain(|request| request.socket().is_some());
+        let wanted = |request: &CancelRequest| match request.progress() {
+            CancelProgress::Wait(interest) => Some((request.socket()?, interest)),
+            _ => None,
+        };
+        let sockets: Vec<_> = requests.iter().filter_map(wanted).collect();
         if sockets.is_empty() {
             break;
         }
-        wait::for_sockets(&sockets, Some(deadline), WaitEvent::Cleanup)?;
-        requests.retain_mut(|request| matches!(request.poll(), CancelProgress::Wait(_)));
+        let came = wait::for_sockets(&sockets, Some(deadline), WaitEvent::Cleanup)?;
+        // The wait also ends for an interrupt, which is held here. libpq may block when it is asked for the next step of
+        // a request whose socket is not ready for it.
+        let ready = came.iter().map(|came| *came != Interest::default());
+        for (request, _) in requests.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
+            request.poll();
+        }
     }
     Ok(())
 }
