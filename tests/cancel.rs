@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 struct Scene {
     coordinator: Cluster,
@@ -54,12 +54,9 @@ impl Scene {
     }
 }
 
-fn wait_until(what: &str, done: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while !done() {
-        assert!(Instant::now() < end, "never came: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
+/// Does a backend of the shard sleep?
+fn asleep(shard: &Cluster) -> bool {
+    shard.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == "1"
 }
 
 const LARGE: &str = "INSERT INTO t SELECT g, repeat('x', 1000) FROM generate_series(1, 60000) g";
@@ -77,12 +74,6 @@ fn while_the_shard_works() {
         .client
         .run("CREATE FOREIGN TABLE slow (id int) SERVER far OPTIONS (schema_name 'public')")
         .expect_ok();
-    let asleep = |scene: &Scene| {
-        scene
-            .shard
-            .value("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")
-            == "1"
-    };
     for statement in [
         "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
         "INSERT INTO t SELECT g, 'g' FROM generate_series(1, 5000) g",
@@ -91,10 +82,10 @@ fn while_the_shard_works() {
         "BEGIN; INSERT INTO t VALUES (-1, 'x'); SAVEPOINT s; INSERT INTO t VALUES (1, 'a')",
     ] {
         scene.client.send(statement);
-        wait_until("the shard's sleep", || asleep(&scene));
+        wait_until("the shard's sleep", || asleep(&scene.shard));
         scene.client.cancel();
         scene.ends_with("57014");
-        wait_until("the end of the shard's sleep", || !asleep(&scene));
+        wait_until("the end of the shard's sleep", || !asleep(&scene.shard));
         scene.client.run("ROLLBACK").expect_ok();
         scene.works(0);
     }
@@ -110,18 +101,26 @@ fn while_the_shard_works() {
     assert_eq!(error.sqlstate(), "57014", "{error:?}");
     scene.works(0);
     // Caught by the transaction's own block: the rows before it stay.
-    scene
-        .client
-        .run("SET statement_timeout = '500ms'")
-        .expect_ok();
     let block = "DO $$ BEGIN
         INSERT INTO t VALUES (-1, 'kept');
         BEGIN INSERT INTO t VALUES (1, 'a'); EXCEPTION WHEN query_canceled THEN RAISE NOTICE 'cancelled'; END;
         INSERT INTO t VALUES (-2, 'kept'); END $$";
-    let reply = scene.client.run(block);
-    assert_eq!(reply.tag(), "DO");
-    assert_eq!(reply.notices[0].message(), "cancelled");
-    scene.works(2);
+    with_growing_timeout(&mut scene, |scene, timeout| {
+        let set = format!("SET statement_timeout = '{timeout}'");
+        scene.client.run(&set).expect_ok();
+        scene.client.send(block);
+        let in_time = scene.client.waits_until(|| asleep(&scene.shard));
+        let reply = scene.client.receive();
+        if in_time {
+            assert_eq!(reply.tag(), "DO");
+            assert_eq!(reply.notices[0].message(), "cancelled");
+            scene.works(2);
+        } else {
+            assert_eq!(reply.expect_error().sqlstate(), "57014");
+            scene.works(0);
+        }
+        in_time
+    });
 }
 
 /// The line swallows everything: the cancel request as well, until it works again.

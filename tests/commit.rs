@@ -3,7 +3,6 @@
 mod common;
 
 use common::*;
-use std::time::{Duration, Instant};
 
 /// A coordinator with foreign tables `t1`, `t2` on two shards, each behind a proxy.
 struct Scene {
@@ -53,10 +52,24 @@ impl Scene {
         self.shards[shard].value("SELECT count(*) FROM t")
     }
 
-    fn wait_until_asleep(&self, shard: usize) {
-        wait_until("the sleep of the trigger", || {
-            let sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
-            self.shards[shard].value(sleeping) == "1"
+    /// From now on, whoever has inserted rows on a shard waits at COMMIT or SET CONSTRAINTS, until the value is dropped.
+    fn hold_up(&self, shard: usize) -> Simple {
+        self.shards[shard].sql(
+            "CREATE FUNCTION held_up() RETURNS trigger LANGUAGE plpgsql AS
+                 'BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END';
+             CREATE CONSTRAINT TRIGGER held_up AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED
+                 FOR EACH ROW EXECUTE FUNCTION held_up();",
+        );
+        let mut holder = self.shards[shard].simple();
+        holder.run("SELECT pg_advisory_lock(1)").expect_ok();
+        holder
+    }
+
+    fn wait_until_held_up(&self, shard: usize) {
+        wait_until("the wait of the trigger", || {
+            let waiting =
+                "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+            self.shards[shard].value(waiting) == "1"
         });
     }
 
@@ -64,14 +77,6 @@ impl Scene {
     fn check_afterwards(&mut self) {
         self.insert(&[0, 1]);
         assert_eq!(self.client.run("COMMIT").tag(), "COMMIT");
-    }
-}
-
-fn wait_until(what: &str, done: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !done() {
-        assert!(Instant::now() < end, "never came: {what}");
-        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -169,10 +174,10 @@ fn servers_that_commit_one_by_one_stop_at_the_first_failure() {
 #[test]
 fn a_cancel_before_the_first_commit_undoes_all() {
     let mut scene = Scene::new("");
-    scene.shards[1].sql(&deferred_sleep(60));
+    let _holder = scene.hold_up(1);
     scene.insert(&[0, 1]);
     scene.client.send("COMMIT");
-    scene.wait_until_asleep(1);
+    scene.wait_until_held_up(1);
     scene.client.cancel();
     let error = scene.client.receive().expect_error();
     assert_eq!(error.sqlstate(), "57014", "{error:?}");
@@ -182,14 +187,15 @@ fn a_cancel_before_the_first_commit_undoes_all() {
 #[test]
 fn a_cancel_while_waiting_for_commit_says_that_its_outcome_is_unknown() {
     let mut scene = Scene::new("");
-    scene.shards[0].sql(&deferred_sleep(2));
+    let holder = scene.hold_up(0);
     scene.insert(&[0]);
     scene.client.send("COMMIT");
-    scene.wait_until_asleep(0);
+    scene.wait_until_held_up(0);
     scene.client.cancel();
     let error = scene.client.receive().expect_error();
     unknown(&error);
     assert!(error.detail().contains("\"s1\": unknown: "), "{error:?}");
+    drop(holder);
     assert_eq!(scene.rows(0), "1");
     scene.check_afterwards();
 }
@@ -197,10 +203,10 @@ fn a_cancel_while_waiting_for_commit_says_that_its_outcome_is_unknown() {
 #[test]
 fn a_termination_while_waiting_for_commit_says_that_its_outcome_is_unknown() {
     let mut scene = Scene::new("");
-    scene.shards[0].sql(&deferred_sleep(2));
+    let holder = scene.hold_up(0);
     scene.insert(&[0]);
     scene.client.send("COMMIT");
-    scene.wait_until_asleep(0);
+    scene.wait_until_held_up(0);
     let pid = scene.client.pid();
     let terminate = format!("SELECT pg_terminate_backend({pid}, 20000)");
     assert_eq!(scene.coordinator.value(&terminate), "t");
@@ -209,6 +215,7 @@ fn a_termination_while_waiting_for_commit_says_that_its_outcome_is_unknown() {
     unknown(&error);
     assert!(error.detail().contains("\"s1\": unknown: "), "{error:?}");
     assert_eq!(scene.client.run("SELECT 1").status, '-');
+    drop(holder);
     assert_eq!(scene.rows(0), "1");
 }
 
@@ -233,23 +240,13 @@ fn a_local_serialization_failure_comes_before_anybody_commits() {
     scene.check_afterwards();
 }
 
-/// A trigger that makes COMMIT, or SET CONSTRAINTS, take this many seconds.
-fn deferred_sleep(seconds: u32) -> String {
-    format!(
-        "CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS
-             'BEGIN PERFORM pg_sleep({seconds}); RETURN NULL; END';
-         CREATE CONSTRAINT TRIGGER sleep AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED
-             FOR EACH ROW EXECUTE FUNCTION sleep();"
-    )
-}
-
 #[test]
 fn a_terminated_backend_leaves_nothing_behind() {
     let mut scene = Scene::new("");
-    scene.shards[1].sql(&deferred_sleep(60));
+    let _holder = scene.hold_up(1);
     scene.insert(&[0, 1]);
     scene.client.send("COMMIT");
-    scene.wait_until_asleep(1);
+    scene.wait_until_held_up(1);
     let pid = scene.client.pid();
     let terminate = format!("SELECT pg_terminate_backend({pid}, 20000)");
     assert_eq!(scene.coordinator.value(&terminate), "t");

@@ -3,6 +3,7 @@
 mod common;
 
 use common::*;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// A query on a connection through the proxy.
@@ -214,6 +215,51 @@ fn proxy_stalls_and_resumes() {
     assert_eq!(cluster.value("SELECT count(*) FROM stalled"), "0");
     proxy.resume();
     assert_eq!(client.receive().tag(), "CREATE TABLE");
+}
+
+#[test]
+fn proxy_lets_cancel_requests_pass_a_stall() {
+    use std::io::{Read, Write};
+    let cluster = Cluster::start();
+    let proxy = Proxy::to(cluster.port());
+    proxy.let_cancels_pass();
+    proxy.stall();
+    // libpq asks for encryption first. The request itself is one for a backend that does not exist.
+    let mut stream = TcpStream::connect(("127.0.0.1", proxy.port())).expect("connect");
+    let limit = Some(Duration::from_secs(60));
+    stream.set_read_timeout(limit).expect("set the limit");
+    let mut answer = [0];
+    stream
+        .write_all(&[0, 0, 0, 8, 4, 210, 22, 47])
+        .expect("ask");
+    stream.read_exact(&mut answer).expect("an answer");
+    assert_eq!(&answer, b"N");
+    stream
+        .write_all(&[0, 0, 0, 16, 4, 210, 22, 46, 0, 0, 0, 1, 0, 0, 0, 0])
+        .expect("cancel");
+    assert_eq!(stream.read(&mut answer).expect("its end"), 0);
+    assert_eq!(proxy.traffic().cancels, 1);
+
+    // Sessions are stalled as ever.
+    let mut stream = TcpStream::connect(("127.0.0.1", proxy.port())).expect("connect");
+    let limit = Some(Duration::from_millis(100));
+    stream.set_read_timeout(limit).expect("set the limit");
+    let startup = b"\0\0\0\x1d\0\x03\0\0user\0postgres\0\0";
+    stream.write_all(startup).expect("start");
+    assert!(stream.read(&mut answer).is_err());
+    proxy.resume();
+}
+
+#[test]
+#[should_panic(expected = "held back: Q \"SELECT 'never sent'\"")]
+fn what_never_comes_is_explained() {
+    let cluster = Cluster::start();
+    let proxy = Proxy::to(cluster.port());
+    let mut client = through(&proxy);
+    proxy.stall();
+    client.send("SELECT 'never sent'");
+    let limit = Duration::from_millis(300);
+    wait_at_most(limit, "an answer", || client.answers_within(limit / 10));
 }
 
 #[test]

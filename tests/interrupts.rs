@@ -55,11 +55,20 @@ impl Scene {
         self.client.value(pid)
     }
 
+    /// Has the shard been sent a statement that begins with `text`?
+    fn sent(&self, text: &str) -> bool {
+        let queries = self.proxy.queries();
+        queries.iter().any(|query| query.starts_with(text))
+    }
+
     fn wait_until_sent(&self, text: &str) {
-        wait_until(text, || {
-            let queries = self.proxy.queries();
-            queries.iter().any(|query| query.starts_with(text))
-        });
+        wait_until(text, || self.sent(text));
+    }
+
+    /// Waits until `done`. False: a timeout came before, and the transaction is being rolled back.
+    fn is_before_rollback(&self, what: &str, done: impl Fn() -> bool) -> bool {
+        wait_until(what, || done() || self.sent("ROLLBACK"));
+        !self.sent("ROLLBACK")
     }
 
     fn wait_until_cancelled(&self) {
@@ -68,10 +77,17 @@ impl Scene {
         });
     }
 
-    /// Sleeping backends of the shard.
-    fn sleeping(&self) -> String {
-        let sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
-        self.shard.value(sleeping)
+    /// The client's backend is in one of our waits.
+    fn wait_until_waiting(&self) {
+        let waiting = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE pid = {} AND wait_event_type = 'Extension'",
+            self.client.pid()
+        );
+        wait_until("the wait", || self.coordinator.value(&waiting) == "1");
+    }
+
+    fn wait_until_asleep(&self) {
+        wait_until("the sleep", || asleep(&self.shard));
     }
 
     /// Reading and writing work, and nothing of before has stayed.
@@ -92,6 +108,11 @@ impl RunRows for Cluster {
     fn run_rows(&self, query: &str) -> Vec<String> {
         self.simple().run(query).lines()
     }
+}
+
+/// Does a backend of the shard sleep?
+fn asleep(shard: &Cluster) -> bool {
+    shard.value("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == "1"
 }
 
 fn expect_canceled(reply: Reply) {
@@ -152,28 +173,25 @@ fn while_connecting() {
         scene.client.run("RESET statement_timeout").expect_ok();
 
         let pid = scene.client.pid();
-        let connecting = format!(
-            "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event_type = 'Extension'"
-        );
         scene.client.send("SELECT * FROM t");
-        wait_until("the wait", || scene.coordinator.value(&connecting) == "1");
+        scene.wait_until_waiting();
         scene.client.cancel();
         expect_canceled(scene.client.receive());
 
         // In a block that catches it, the transaction goes on.
         let caught = "DO $$ BEGIN
-                SET LOCAL statement_timeout = 0; PERFORM * FROM t;
+                PERFORM * FROM t;
             EXCEPTION WHEN query_canceled THEN RAISE NOTICE 'caught'; END $$";
         scene.client.send(caught);
-        wait_until("the wait", || scene.coordinator.value(&connecting) == "1");
-        scene.client.cancel();
+        scene.wait_until_waiting();
+        scene.coordinator.cancel_backend(pid);
         assert_eq!(
             scene.client.receive().expect_ok().notices[0].message(),
             "caught"
         );
 
         scene.client.send("SELECT * FROM t");
-        wait_until("the wait", || scene.coordinator.value(&connecting) == "1");
+        scene.wait_until_waiting();
         let terminate = format!("SELECT pg_terminate_backend({pid}, 60000)");
         assert_eq!(scene.coordinator.value(&terminate), "t");
         assert_eq!(scene.client.receive().expect_error().sqlstate(), "57P01");
@@ -188,34 +206,41 @@ fn while_connecting() {
 #[test]
 fn while_the_shard_is_busy() {
     let mut scene = Scene::new();
-    let pid = scene.remote_pid();
     for statement in [
         "SELECT * FROM slow",
         "INSERT INTO sleepy VALUES (1), (2)",
         "COPY sleepy FROM PROGRAM 'echo 1'",
     ] {
+        let pid = scene.remote_pid();
         scene.client.send(statement);
-        wait_until("the sleep", || scene.sleeping() == "1");
+        scene.wait_until_asleep();
         scene.client.cancel();
         expect_canceled(scene.client.receive());
-        assert_eq!(scene.sleeping(), "0");
+        assert!(!asleep(&scene.shard));
+        // The shard was asked to stop, and did: there was no need for another connection.
+        assert_eq!(scene.remote_pid(), pid);
 
-        let timed = format!("SET statement_timeout = '500ms'; {statement}");
-        expect_canceled(scene.client.run(&timed));
-        assert_eq!(scene.sleeping(), "0");
-        scene.client.run("RESET statement_timeout").expect_ok();
-        scene.check_afterwards();
+        with_growing_timeout(&mut scene, |scene, timeout| {
+            let set = format!("SET statement_timeout = '{timeout}'");
+            scene.client.run(&set).expect_ok();
+            scene.client.send(statement);
+            let in_time = scene.client.waits_until(|| asleep(&scene.shard));
+            expect_canceled(scene.client.receive());
+            assert!(!asleep(&scene.shard));
+            scene.client.run("RESET statement_timeout").expect_ok();
+            scene.check_afterwards();
+            in_time
+        });
     }
-    // The shard was asked to stop, and did: there was no need for another connection.
-    assert_eq!(scene.remote_pid(), pid);
 
     // Only the savepoint is undone.
+    let pid = scene.remote_pid();
     scene
         .client
         .run("BEGIN; INSERT INTO t VALUES (2000, 'kept'); SAVEPOINT a; INSERT INTO t VALUES (2001, 'lost')")
         .expect_ok();
     scene.client.send("SELECT * FROM slow");
-    wait_until("the sleep", || scene.sleeping() == "1");
+    scene.wait_until_asleep();
     scene.client.cancel();
     expect_canceled(scene.client.receive());
     scene.client.run("ROLLBACK TO a; COMMIT").expect_ok();
@@ -227,38 +252,46 @@ fn while_the_shard_is_busy() {
 
     // A backend that ends leaves nothing running on the shard for long.
     scene.client.send("INSERT INTO sleepy VALUES (1)");
-    wait_until("the sleep", || scene.sleeping() == "1");
+    scene.wait_until_asleep();
     let terminate = format!("SELECT pg_terminate_backend({}, 60000)", scene.client.pid());
     assert_eq!(scene.coordinator.value(&terminate), "t");
     assert_eq!(scene.client.receive().expect_error().sqlstate(), "57P01");
-    wait_until("the end of the sleep", || scene.sleeping() == "0");
+    wait_until("the end of the sleep", || !asleep(&scene.shard));
 }
 
 #[test]
 fn while_fetching_over_a_stalled_line() {
-    let mut scene = Scene::new();
-    let pid = scene.remote_pid();
-    for timeout in ["0", "1s"] {
+    /// Cancels where no timeout is given. False: the timeout came too early.
+    fn fetch(scene: &mut Scene, timeout: Option<&str>) -> bool {
+        let pid = scene.remote_pid();
         scene
             .client
             .run(&format!(
-                "BEGIN; DECLARE c CURSOR FOR SELECT * FROM t; FETCH 10 FROM c; SET LOCAL statement_timeout = '{timeout}'"
+                "BEGIN; DECLARE c CURSOR FOR SELECT * FROM t; FETCH 10 FROM c; SET LOCAL statement_timeout = '{}'",
+                timeout.unwrap_or("0")
             ))
             .expect_ok();
         scene.proxy.reset();
         scene.proxy.stall_from(Side::Shard);
         scene.client.send("FETCH ALL FROM c");
-        scene.wait_until_sent("FETCH");
-        if timeout == "0" {
+        let in_time = scene.is_before_rollback("FETCH", || scene.sent("FETCH"));
+        if timeout.is_none() {
             scene.client.cancel();
         }
-        scene.wait_until_cancelled();
+        if in_time {
+            scene.wait_until_cancelled();
+        }
         scene.proxy.resume();
         expect_canceled(scene.client.receive());
         assert_eq!(scene.client.run("COMMIT").tag(), "ROLLBACK");
         scene.check_afterwards();
         assert_eq!(scene.remote_pid(), pid);
+        in_time
     }
+
+    let mut scene = Scene::new();
+    assert!(fetch(&mut scene, None));
+    with_growing_timeout(&mut scene, |scene, timeout| fetch(scene, Some(timeout)));
 }
 
 /// Loads of 40 MB, more than the sockets and the proxy hold. Most of COPY's comes once the file GO is there, as COPY has a
@@ -271,46 +304,55 @@ const LOADS: [&str; 2] = [
 
 #[test]
 fn while_flushing_over_a_stalled_line() {
-    let mut scene = Scene::new();
-    let go = scene.coordinator.dir().join("go");
-    let pid = scene.remote_pid();
-    let waiting = format!(
-        "SELECT count(*) FROM pg_stat_activity WHERE pid = {} AND wait_event_type = 'Extension'",
-        scene.client.pid()
-    );
-    for load in LOADS {
-        for timeout in ["0", "3s"] {
-            // The remote transaction and the column types are there before, so that only rows are left to send.
-            let begin = format!(
-                "BEGIN; INSERT INTO t VALUES (1, ''); SET LOCAL statement_timeout = '{timeout}'"
-            );
-            scene.client.run(&begin).expect_ok();
-            scene.proxy.reset();
-            let copies = load.contains("GO");
-            if !copies {
-                scene.proxy.stall_from(Side::Client);
-            }
-            scene
-                .client
-                .send(&load.replace("GO", &go.display().to_string()));
-            scene.wait_until_sent("INSERT");
-            if copies {
-                scene.proxy.stall_from(Side::Client);
-                std::fs::write(&go, "").expect("write the file");
-            }
-            if timeout == "0" {
-                wait_until("the wait", || scene.coordinator.value(&waiting) == "1");
-                scene.client.cancel();
-            }
-            scene.wait_until_cancelled();
-            scene.proxy.resume();
-            expect_canceled(scene.client.receive());
-            assert_eq!(scene.client.run("COMMIT").tag(), "ROLLBACK");
-            scene.check_afterwards();
-            let _ = std::fs::remove_file(&go);
+    /// Cancels where no timeout is given. False: the timeout came too early.
+    fn flush(scene: &mut Scene, load: &str, timeout: Option<&str>) -> bool {
+        let go = scene.coordinator.dir().join("go");
+        let pid = scene.remote_pid();
+        // The remote transaction and the column types are there before, so that only rows are left to send.
+        let begin = format!(
+            "BEGIN; INSERT INTO t VALUES (1, ''); SET LOCAL statement_timeout = '{}'",
+            timeout.unwrap_or("0")
+        );
+        scene.client.run(&begin).expect_ok();
+        scene.proxy.reset();
+        let copies = load.contains("GO");
+        if !copies {
+            scene.proxy.stall_from(Side::Client);
         }
+        scene
+            .client
+            .send(&load.replace("GO", &go.display().to_string()));
+        let has_begun = scene.is_before_rollback("INSERT", || scene.sent("INSERT"));
+        if copies {
+            scene.proxy.stall_from(Side::Client);
+            std::fs::write(&go, "").expect("write the file");
+        }
+        // As long as the shard has not got these rows, there is something to cancel.
+        let held_back = || scene.proxy.holds_back("INSERT");
+        let in_time = has_begun && scene.is_before_rollback("rows held back", held_back);
+        if timeout.is_none() {
+            scene.wait_until_waiting();
+            scene.client.cancel();
+        }
+        if in_time {
+            scene.wait_until_cancelled();
+        }
+        scene.proxy.resume();
+        expect_canceled(scene.client.receive());
+        assert_eq!(scene.client.run("COMMIT").tag(), "ROLLBACK");
+        scene.check_afterwards();
+        std::fs::remove_file(&go).unwrap_or_else(|e| assert!(!copies, "{e}"));
+        assert_eq!(scene.remote_pid(), pid);
+        in_time
     }
-    assert_eq!(scene.remote_pid(), pid);
+
+    let mut scene = Scene::new();
+    for load in LOADS {
+        assert!(flush(&mut scene, load, None));
+        with_growing_timeout(&mut scene, |scene, timeout| {
+            flush(scene, load, Some(timeout))
+        });
+    }
 }
 
 /// Nothing is known of a connection that does not answer BEGIN, so it is closed at once, without a clean-up that would wait.
@@ -347,6 +389,10 @@ fn while_waiting_for_commit() {
         scene.proxy.stall_from(side);
         scene.client.send("COMMIT");
         scene.wait_until_sent("COMMIT");
+        let stored = "SELECT count(*) FROM t WHERE id = 5000";
+        wait_until("the commit, if it gets through", || {
+            scene.shard.value(stored) == rows
+        });
         assert!(!scene
             .client
             .answers_within(std::time::Duration::from_millis(100)));
@@ -360,7 +406,6 @@ fn while_waiting_for_commit() {
         scene.proxy.cut_all(How::Reset);
         scene.proxy.resume();
         scene.shard.sql("BEGIN; LOCK t; COMMIT");
-        let stored = "SELECT count(*) FROM t WHERE id = 5000";
         assert_eq!(scene.shard.value(stored), rows);
         scene
             .client

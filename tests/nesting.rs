@@ -3,14 +3,13 @@
 mod common;
 
 use common::*;
-use std::time::{Duration, Instant};
 
 /// A coordinator with foreign table `t` on a shard behind a proxy.
 struct Scene {
     client: Simple,
     proxy: Proxy,
     shard: Cluster,
-    _coordinator: Cluster,
+    coordinator: Cluster,
 }
 
 impl Scene {
@@ -35,7 +34,7 @@ impl Scene {
             client,
             proxy,
             shard,
-            _coordinator: coordinator,
+            coordinator,
         }
     }
 
@@ -55,14 +54,6 @@ impl Scene {
         wait_until(&format!("{count} times {text}"), || {
             self.sent(text) >= count
         });
-    }
-}
-
-fn wait_until(what: &str, done: impl Fn() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !done() {
-        assert!(Instant::now() < end, "never came: {what}");
-        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -90,7 +81,7 @@ fn insert_and_cancel(scene: &mut Scene) -> Reply {
     scene.proxy.stall_from(Side::Shard);
     scene.client.send(INSERT);
     scene.wait_until_sent("INSERT", 1);
-    scene.client.cancel();
+    scene.coordinator.cancel_backend(scene.client.pid());
     scene.wait_until_sent("INSERT", 2);
     assert_eq!(scene.sent("SAVEPOINT"), 0);
     scene.proxy.resume();

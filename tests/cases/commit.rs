@@ -150,16 +150,15 @@ fn p38_opposite_orders_end_with_one_winner() {
     site.partitioned("lamp", "k int, colour text", "");
     site.tag("INSERT INTO lamp VALUES (1, 'off'), (2, 'off')");
     let mut other = site.cluster.simple();
-    site.tag("SET statement_timeout = '3s'; BEGIN");
-    other
-        .run("SET statement_timeout = '60s'; BEGIN")
-        .expect_ok();
+    site.tag("BEGIN");
+    other.run("BEGIN").expect_ok();
     site.tag("UPDATE lamp SET colour = 'red' WHERE k = 1");
     other
         .run("UPDATE lamp SET colour = 'blue' WHERE k = 2")
         .expect_ok();
     other.send("UPDATE lamp SET colour = 'blue' WHERE k = 1");
     // The cycle: no server sees all of it, so only the timeout ends it.
+    site.tag("SET LOCAL statement_timeout = '2s'");
     assert_eq!(
         site.fails("UPDATE lamp SET colour = 'red' WHERE k = 2"),
         "57014"

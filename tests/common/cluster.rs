@@ -174,6 +174,13 @@ impl Cluster {
         child.id().try_into().expect("process id")
     }
 
+    /// Cancels what a backend runs by one signal. Before 18, a cancel request of the protocol makes two of them, and the
+    /// second may come when the first has been caught.
+    pub fn cancel_backend(&self, pid: i32) {
+        let cancelled = self.value(&format!("SELECT pg_cancel_backend({pid})"));
+        assert_eq!(cancelled, "t");
+    }
+
     /// Kills a backend by signal 9 and waits until the server has restarted itself and accepts connections.
     pub fn kill_backend(&mut self, pid: i32) {
         self.kills_expected = true;

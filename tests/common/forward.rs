@@ -1,7 +1,7 @@
 //! The threads behind a proxy: what they read, note, hold back and hand on.
 
 use super::proxy::{Event, How, Traffic};
-use super::wire::{Message, Side, Splitter, CANCEL, ENCRYPTION};
+use super::wire::{Message, Side, Splitter, CANCEL, ENCRYPTION, STARTUP};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
@@ -28,6 +28,8 @@ pub struct Link {
     pub directions: usize,
     /// Brought a cancel request.
     pub cancels: bool,
+    /// Began as a session, so it will bring no cancel request.
+    pub is_session: bool,
     /// To be cut in a moment: nothing more is written in this direction.
     pub silenced: [bool; 2],
     pub cut: bool,
@@ -111,6 +113,7 @@ impl Shared {
         for message in link.splitters[from.index()].feed(bytes) {
             link.note_encryption(from, &message);
             link.cancels |= message.kind == CANCEL;
+            link.is_session |= message.kind == STARTUP;
             *state
                 .traffic
                 .messages
@@ -187,8 +190,9 @@ impl Shared {
         let mut state = self.lock();
         let held = |state: &State| {
             let link = &state.links[number];
-            state.stalled[from.index()] && !(state.cancels_pass && link.cancels)
-                || link.silenced[from.index()]
+            // A cancel request may be preceded by one for encryption, whose answer it waits for.
+            let passes = state.cancels_pass && (link.cancels || !link.is_session);
+            state.stalled[from.index()] && !passes || link.silenced[from.index()]
         };
         while held(&state) && !state.links[number].cut {
             state = self
@@ -285,6 +289,7 @@ pub fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
                 ends: Some(ends.clone()),
                 directions: 2,
                 cancels: false,
+                is_session: false,
                 silenced: [false; 2],
                 cut: false,
             });

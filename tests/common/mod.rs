@@ -40,6 +40,6 @@ pub use proxy::{Commit, Event, How, Proxy, Traffic};
 pub use setup::Setup;
 pub use shards::{create_server, Shards};
 pub use simple::{Fields, Reply, Simple, Statement};
-pub use wait::wait_until;
+pub use wait::{wait_at_most, wait_until, with_growing_timeout};
 pub use wire::Side;
 pub use workload::Workload;

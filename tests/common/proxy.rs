@@ -1,6 +1,8 @@
 //! A TCP forwarder between a coordinator and a shard, that delays, stalls, cuts and counts.
 
 use super::forward::{accept, begins, Shared, State, Trigger};
+use super::simple::Simple;
+use super::wait::add_witness;
 use super::wire::Side;
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};
@@ -33,6 +35,21 @@ pub struct Event {
     pub handed_on: bool,
     /// The other side's kernel has taken it.
     pub arrived: bool,
+}
+
+impl Event {
+    fn summary(&self) -> String {
+        let whereabouts = match (self.handed_on, self.arrived) {
+            (_, true) => "arrived",
+            (true, false) => "handed on",
+            (false, false) => "held back",
+        };
+        let text: String = self.text.chars().take(70).collect();
+        format!(
+            "{} from {:?}, {whereabouts}: {} {text:?}",
+            self.connection, self.from, self.kind
+        )
+    }
 }
 
 /// What passed since the start or the last `reset`.
@@ -98,6 +115,7 @@ impl Proxy {
             }),
             changed: Condvar::new(),
         });
+        add_witness(&shared);
         let acceptor = {
             let shared = shared.clone();
             std::thread::spawn(move || accept(&listener, &shared))
@@ -130,7 +148,7 @@ impl Proxy {
             .change(|state| state.stalled[side.index()] = true);
     }
 
-    /// From now on, stalls do not concern cancel requests: PostgreSQL 15 and 16 wait for their end.
+    /// From now on, stalls do not concern cancel requests: libpq waits for their end, before 17 without looking up.
     pub fn let_cancels_pass(&self) {
         self.shared.lock().cancels_pass = true;
     }
@@ -220,6 +238,14 @@ impl Proxy {
             .collect()
     }
 
+    /// Whether a query that begins with `text` came from the client and has not been handed on.
+    pub fn holds_back(&self, text: &str) -> bool {
+        self.events().iter().any(|event| {
+            let is_query = event.from == Side::Client && matches!(event.kind, 'Q' | 'P');
+            is_query && begins(&event.text, text) && !event.handed_on
+        })
+    }
+
     /// Numbers of the connections that are open.
     pub fn open_connections(&self) -> Vec<usize> {
         let state = self.shared.lock();
@@ -276,4 +302,39 @@ impl Drop for Proxy {
             let _ = acceptor.join();
         }
     }
+}
+
+/// What a proxy has seen last, and what the shard behind it is doing, for a test that fails.
+pub fn report(shared: &Shared) -> String {
+    let mut report = {
+        let state = shared.lock();
+        let stalled = [Side::Client, Side::Shard].map(|side| state.stalled[side.index()]);
+        let traffic = &state.traffic;
+        let head = format!(
+            "\n--- proxy to port {}: stalled from client, shard: {stalled:?}; since the reset {} connections, {} cancel \
+             requests, {} bytes from the client, {} from the shard",
+            shared.target,
+            traffic.connections,
+            traffic.cancels,
+            traffic.bytes_from_client,
+            traffic.bytes_from_shard
+        );
+        let last = state.events.len().saturating_sub(40);
+        state.events[last..]
+            .iter()
+            .fold(head, |report, event| report + "\n" + &event.summary())
+    };
+    let activity =
+        "SELECT pid, application_name, state, wait_event_type, wait_event, left(query, 60)
+        FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
+    report.push_str("\n--- backends there:");
+    match Simple::connect(shared.target, "postgres", "postgres") {
+        Ok(mut shard) => {
+            for line in shard.run(activity).lines() {
+                report.push_str(&format!("\n{line}"));
+            }
+        }
+        Err(error) => report.push_str(&format!(" {error}")),
+    }
+    report
 }

@@ -274,6 +274,18 @@ impl Simple {
         self.stream.peek(&mut [0]).is_ok()
     }
 
+    /// After `send`: waits until `done`. False: the answer came first.
+    pub fn waits_until(&mut self, done: impl Fn() -> bool) -> bool {
+        loop {
+            if done() {
+                return true;
+            }
+            if self.answers_within(Duration::from_millis(5)) {
+                return false;
+            }
+        }
+    }
+
     /// Asks the server to cancel what this connection runs, as Ctrl-C in psql does.
     pub fn cancel(&self) {
         Canceller {
