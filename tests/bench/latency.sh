@@ -26,73 +26,90 @@ latency_one() {
 }
 
 single_one() {
-    local delay=${1%%|*} name=${1#*|} rows=$single_rows trips
+    local delay=${1%%|*} name=${1#*|} trips
+    local one=("single $delay" "$name" "$2" $((single_rows + 1)) single.sql 1 -v rows="$single_rows")
+    if [ "$delay" = no ]; then
+        measure "${one[@]}"
+        return
+    fi
     cable "delay $delay" >/dev/null
     # What the connection, the first row and the end of the transaction take.
     empty "$name"
     cable trips >/dev/null
     run_psql "$name" single.sql -v rows=0 >/dev/null
     trips=$(cable trips)
-    measure "single $delay" "$name" "$2" $((rows + 1)) single.sql 1 -v rows="$rows"
-    saw "single $delay" "$name" "$2" trips "$((1000 * ($(cable trips) - trips) / rows))e-3"
+    measure "${one[@]}"
+    saw "single $delay" "$name" "$2" trips "$((1000 * ($(cable trips) - trips) / single_rows))e-3"
 }
 
 size_one() { measure "size $size" "$1" "$2" $((size * repeats)) sizes.sql "$size" -v size="$size" -v repeats="$repeats"; }
 
 bench_latency() {
-    local far="shard_fdw, four servers, delayed" far_one="shard_fdw, one server, delayed" direct="shard_fdw, four servers, direct"
-    local stock="postgres_fdw, batch_size 1000" near_stock=() delay name items cells
-    local part_rows=$((ROWS > 10 ? ROWS / 5 : ROWS)) single_rows=$((ROWS / 500 > 100 ? ROWS / 500 : 100)) cable_port
+    local cable_port
     cable_begin
-    local cables="main:$cable_port main:$cable_port main:$cable_port main:$cable_port"
+    bench_cable
+    bench_singles
+    bench_sizes
+}
+
+# The same INSERT, farther and farther away.
+bench_cable() {
+    local ours="shard_fdw, four servers, delayed" direct="shard_fdw, four servers" stock="postgres_fdw, batch_size 1000"
+    local part_rows=$((ROWS > 10 ? ROWS / 5 : ROWS)) delay items far names=("$direct" "$ours")
     candidate_foreign "$direct" direct shard_fdw "$four"
-    candidate_foreign "$far" far shard_fdw "$cables"
-    candidate_foreign "$far_one" far_one shard_fdw "main:$cable_port"
-    ! has_contrib postgres_fdw || candidate_foreign "$stock" far_stock postgres_fdw "main:$cable_port" batch_size 1000
+    candidate_foreign "$ours" far shard_fdw "${four//main/main:$cable_port}"
+    if has_contrib postgres_fdw; then
+        candidate_foreign "$stock" stock postgres_fdw "main:$cable_port" batch_size 1000
+        names+=("$stock")
+    fi
     psql_on main -c "CREATE TABLE source_part AS SELECT * FROM source LIMIT $part_rows" -c "ANALYZE source_part"
 
     items=("no|$direct")
-    for delay in $delays; do
-        items+=("$delay|$far")
-        ! has_contrib postgres_fdw || items+=("$delay|$stock")
-    done
+    far=("${names[@]:1}")
+    for delay in $delays; do items+=("${far[@]/#/$delay|}"); done
     alternate latency latency_one "${items[@]}"
     printf '\n'
     head_row "INSERT … SELECT, $ROWS rows, delay each way" seconds "times without delay" \
         "$stock: seconds" "times without delay" "times shard_fdw"
-    row "none, and no proxy" "$(seconds "latency no" "$direct")" "$(times "latency no" "$direct" "latency 0" "$far")" – – –
+    row "none, and no cable" "$(seconds "latency no" "$direct")" "$(times "latency no" "$direct" "latency 0" "$ours")" – – –
     for delay in $delays; do
-        row "$delay ms" "$(seconds "latency $delay" "$far")" "$(times "latency $delay" "$far" "latency 0" "$far")" \
+        row "$delay ms" "$(seconds "latency $delay" "$ours")" "$(times "latency $delay" "$ours" "latency 0" "$ours")" \
             "$(seconds "latency $delay" "$stock")" "$(times "latency $delay" "$stock" "latency 0" "$stock")" \
-            "$(times "latency $delay" "$stock" "latency $delay" "$far")"
+            "$(times "latency $delay" "$stock" "latency $delay" "$ours")"
     done
-    printf '\n(shard_fdw with four servers, postgres_fdw with one and %s rows, multiplied.)\n' "$part_rows"
+    printf '\n(shard_fdw with four servers; postgres_fdw with one and %s rows, multiplied.)\n' "$part_rows"
     goal "INSERT, four servers, 1 ms each way, times without delay" \
-        "$(middle "$(times "latency 1" "$far" "latency 0" "$far")")" "≤ 1.25"
+        "$(middle "$(times "latency 1" "$ours" "latency 0" "$ours")")" "≤ 1.25"
     goal "INSERT, four servers, 5 ms each way, times without delay" \
-        "$(middle "$(times "latency 5" "$far" "latency 0" "$far")")" "≤ 1.5"
+        "$(middle "$(times "latency 5" "$ours" "latency 0" "$ours")")" "≤ 1.5"
+    drop_candidates "${names[@]}"
+}
 
-    items=()
-    for delay in 0 1; do
-        items+=("$delay|$far_one")
-        ! has_contrib postgres_fdw || items+=("$delay|$stock")
+# One row at a time, in a transaction that has sent one already.
+bench_singles() {
+    local single_rows=$((ROWS / 500 > 100 ? ROWS / 500 : 100)) delay server wrapper items=() names=() label
+    for wrapper in shard_fdw postgres_fdw; do
+        has_contrib $wrapper || continue
+        candidate_foreign "$wrapper, near" "near_$wrapper" $wrapper main
+        candidate_foreign "$wrapper, far" "far_$wrapper" $wrapper "main:$cable_port"
+        names+=("$wrapper, near" "$wrapper, far")
+        items+=("no|$wrapper, near" "1|$wrapper, far")
     done
     alternate "single rows" single_one "${items[@]}"
     printf '\n'
     head_row "INSERT of one row in an open transaction, after the first" "ms a row" "round trips a row" "times shard_fdw"
-    for delay in 0 1; do
-        row "shard_fdw, $delay ms each way" "$(seconds "single $delay" "$far_one" 1000 3)" \
-            "$(seen "single $delay" "$far_one" trips 1 2)" 1
-        ! has_contrib postgres_fdw || row "postgres_fdw, $delay ms each way" "$(seconds "single $delay" "$stock" 1000 3)" \
-            "$(seen "single $delay" "$stock" trips 1 2)" "$(times "single $delay" "$stock" "single $delay" "$far_one")"
-        goal "single row in a transaction, $delay ms each way, how often as fast as postgres_fdw" \
-            "$(ratio "single $delay" "$stock" "$far_one")" "≥ 2"
+    for delay in no 1; do
+        if [ $delay = no ]; then server=near label="no delay"; else server=far label="$delay ms each way"; fi
+        for wrapper in shard_fdw postgres_fdw; do
+            row "$wrapper, $label" "$(seconds "single $delay" "$wrapper, $server" 1000 3)" \
+                "$(seen "single $delay" "$wrapper, $server" trips 1 2)" \
+                "$(times "single $delay" "$wrapper, $server" "single $delay" "shard_fdw, $server")"
+        done
+        goal "single row in a transaction, $label, how often as fast as postgres_fdw" \
+            "$(ratio "single $delay" "postgres_fdw, $server" "shard_fdw, $server")" "≥ 2"
     done
-    goal "single row in a transaction, round trips" "$(middle "$(seen "single 1" "$far_one" trips 1 2)")" 1
-    drop_candidates "$direct" "$far" "$far_one"
-    ! has_contrib postgres_fdw || drop_candidates "$stock"
-
-    bench_sizes
+    goal "single row in a transaction, round trips" "$(middle "$(seen "single 1" "shard_fdw, far" trips 1 2)")" 1
+    drop_candidates "${names[@]}"
 }
 
 # From a single row to all of them: does shard_fdw choose well how to send them?

@@ -2,8 +2,8 @@
 
 # postgres_fdw sends the rows of a COPY one by one before PostgreSQL 16: a part of them tells the time per row.
 copy_part=20000
-# The rows of one table that the floor sends at a time, in kB: about 50,000 of these.
-chunk=2048
+# What the floor sends at a time into one table, in kB: as much as the largest chunks of shard_fdw.
+chunk=4096
 
 candidates=()
 stock=()
