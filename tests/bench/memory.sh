@@ -50,6 +50,8 @@ SQL
         for name in "${names[@]}"; do
             row "$name" "$(seen "memory $kind" "$name" rss 1024 1)" "$(seen "memory $kind" "$name" buffered 1048576.0 1)" \
                 "$(times "memory $kind" "$name" "memory $kind" "local partitions")"
+            [[ $name != *buffer_memory* ]] || goal "buffered at most, $kind rows, ${name#*, }, MB" \
+                "$(middle "$(seen "memory $kind" "$name" buffered 1048576.0 1)")" "≤ buffer_memory"
         done
         printf '\n(Private memory of the backend, peak less start.)\n'
         drop_candidates "${names[@]:0:2}"
