@@ -118,6 +118,7 @@ pub unsafe fn explain_target(
         // A row that goes alone waits for nothing, whatever the policy for others.
         let (transport, policy) = match preview.single_reason {
             Some(_) => ("single-row INSERT", "row"),
+            None if preview.copies => ("COPY", "statement"),
             None => ("multi-row INSERT", "statement"),
         };
         out.count(c"Batch Size", preview.batch_size as u64);

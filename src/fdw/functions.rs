@@ -5,8 +5,8 @@ use crate::model::text;
 use crate::pg::raise::{self, bytes, guarded};
 use crate::pg::rowset::{return_rows, Field};
 use crate::pg::{catalog, wait};
-use crate::remote::cache;
 use crate::remote::session::Session;
+use crate::remote::{budget, cache};
 use pgrx::pg_sys;
 use pgrx::pg_sys::{Datum, Oid};
 
@@ -31,7 +31,8 @@ COMMENT ON FUNCTION shard_fdw_disconnect_all() IS 'close all connections of this
 CREATE FUNCTION shard_fdw_stats(
         OUT server_name text, OUT user_name text, OUT batches bigint, OUT rows bigint, OUT bytes bigint,
         OUT round_trips bigint, OUT flushes_full bigint, OUT flushes_bytes bigint, OUT flushes_end bigint,
-        OUT flushes_barrier bigint, OUT flushes_savepoint bigint, OUT wait_time double precision)
+        OUT flushes_barrier bigint, OUT flushes_savepoint bigint, OUT flushes_memory bigint, OUT wait_time double precision,
+        OUT buffered_bytes bigint, OUT peak_buffered_bytes bigint)
     RETURNS SETOF record STRICT PARALLEL RESTRICTED LANGUAGE c
     AS 'MODULE_PATHNAME', 'shard_fdw_stats';
 COMMENT ON FUNCTION shard_fdw_stats() IS 'what this session has sent to foreign servers';
@@ -163,6 +164,9 @@ fn stats() -> Result<Vec<Vec<Field>>> {
             row.push(Field::counter(waits.round_trips));
             row.extend(writes.flushes.map(Field::counter));
             row.push(Field::Float8(waits.waited.as_secs_f64() * 1000.0));
+            row.extend(
+                [session.held_bytes(), budget::peak()].map(|bytes| Field::counter(bytes as u64)),
+            );
             Ok(row)
         })
         .collect()

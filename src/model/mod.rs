@@ -3,6 +3,7 @@
 
 pub mod application_name;
 pub mod array;
+pub mod copy;
 pub mod depth;
 pub mod error;
 pub mod expr;
@@ -13,4 +14,5 @@ pub mod sql;
 pub mod statement;
 pub mod table;
 pub mod text;
+pub mod tuples;
 pub mod wire;

@@ -81,6 +81,12 @@ impl Sql {
         self.0.len()
     }
 
+    /// For libpq, which wants a terminator.
+    pub fn to_c_string(&self) -> Result<std::ffi::CString, Vec<u8>> {
+        std::ffi::CString::new(self.as_bytes())
+            .map_err(|_| b"statement text holds a NUL character".to_vec())
+    }
+
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }

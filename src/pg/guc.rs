@@ -6,6 +6,8 @@ use std::ffi::CString;
 
 /// kB.
 static MAX_IN_FLIGHT: GucSetting<i32> = GucSetting::<i32>::new(8 << 10);
+/// kB.
+static BUFFER_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);
 static APPLICATION_NAME: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c""));
 
@@ -18,6 +20,16 @@ pub fn register() {
         &MAX_IN_FLIGHT,
         64,
         1 << 20,
+        GucContext::Userset,
+        GucFlags::UNIT_KB,
+    );
+    GucRegistry::define_int_guc(
+        c"shard_fdw.buffer_memory",
+        c"Sets the most memory for rows that wait to be sent to shards.",
+        c"Applies to all tables and connections of the session together. A single row that is larger is sent all the same.",
+        &BUFFER_MEMORY,
+        1 << 10,
+        2 << 20,
         GucContext::Userset,
         GucFlags::UNIT_KB,
     );
@@ -36,6 +48,12 @@ pub fn register() {
 /// Most bytes under way on a connection without an answer.
 pub fn max_in_flight() -> usize {
     usize::try_from(MAX_IN_FLIGHT.get()).unwrap_or_default() << 10
+}
+
+/// Most bytes that rows of this backend may take before they are sent.
+#[inline]
+pub fn buffer_memory() -> usize {
+    usize::try_from(BUFFER_MEMORY.get()).unwrap_or_default() << 10
 }
 
 /// Value of shard_fdw.application_name; empty: not set.

@@ -223,11 +223,6 @@ impl Encoder {
         matches!(self.layout, Layout::Output(_))
     }
 
-    #[inline]
-    pub fn is_null(&self, row: &Row) -> bool {
-        row.get(self.index).is_none()
-    }
-
     /// Appends the column's value; false for NULL, which appends nothing. Leaves garbage in the current memory context.
     #[inline]
     pub fn append(&self, row: &Row, out: &mut Vec<u8>) -> Result<bool> {

@@ -268,6 +268,24 @@ impl Connection {
         self.check(outcome == 1)
     }
 
+    /// Adds data to the COPY that is under way, and sends what the socket takes. False: there was no room, nothing was added.
+    pub fn put_copy_data(&mut self, data: &[u8]) -> Result<bool> {
+        let Ok(length) = c_int::try_from(data.len()) else {
+            return Err(PqError::new("a piece of COPY data is too long"));
+        };
+        // SAFETY: the connection is valid, and the data is copied during the call.
+        let outcome = unsafe { sys::PQputCopyData(self.as_ptr(), data.as_ptr().cast(), length) };
+        self.check(outcome >= 0).map(|()| outcome == 1)
+    }
+
+    /// Ends the COPY that is under way; with a message, it fails with that. False: there was no room, try again.
+    pub fn put_copy_end(&mut self, failure: Option<&CStr>) -> Result<bool> {
+        let failure = failure.map_or(std::ptr::null(), CStr::as_ptr);
+        // SAFETY: the connection is valid, and the message null or NUL-terminated.
+        let outcome = unsafe { sys::PQputCopyEnd(self.as_ptr(), failure) };
+        self.check(outcome >= 0).map(|()| outcome == 1)
+    }
+
     /// Ends a message: the server answers everything up to here, and goes on after an error from here.
     pub fn pipeline_sync(&mut self) -> Result<()> {
         // SAFETY: the connection is valid.

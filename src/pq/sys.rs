@@ -10,9 +10,9 @@ pub use libpq_sys::{
     PGconn, PGresult, PQbackendPID, PQclear, PQcmdStatus, PQconndefaults, PQconnectStartParams,
     PQconnectionUsedPassword, PQconninfo, PQconninfoFree, PQconsumeInput, PQenterPipelineMode,
     PQerrorMessage, PQexitPipelineMode, PQfinish, PQflush, PQgetResult, PQgetisnull, PQgetlength,
-    PQgetvalue, PQisBusy, PQnfields, PQntuples, PQparameterStatus, PQpipelineSync,
-    PQresultErrorField, PQresultErrorMessage, PQsendQuery, PQsendQueryParams, PQserverVersion,
-    PQsetNoticeReceiver, PQsetnonblocking, PQsocket, PQsslInUse,
+    PQgetvalue, PQisBusy, PQnfields, PQntuples, PQparameterStatus, PQpipelineSync, PQputCopyData,
+    PQputCopyEnd, PQresultErrorField, PQresultErrorMessage, PQsendQuery, PQsendQueryParams,
+    PQserverVersion, PQsetNoticeReceiver, PQsetnonblocking, PQsocket, PQsslInUse,
 };
 
 extern "C" {

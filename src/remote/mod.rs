@@ -1,11 +1,14 @@
 #![deny(unsafe_code)]
 //! Sessions with shards: connections, remote transactions, and what is under way.
 
+pub mod budget;
 pub mod cache;
 pub mod connect;
+pub mod copyable;
 pub mod cursor;
 #[cfg(feature = "pg_test")]
 mod loopback;
+pub mod memory;
 pub mod notice;
 pub mod pending;
 mod queue;

@@ -1,7 +1,17 @@
 //! What a session knows of the rows that wait in a relation buffer.
 
-use crate::remote::statement::Statement;
+use crate::remote::copyable::CopyQuestion;
+use crate::remote::statement::{CopyIn, Statement};
 use crate::remote::stats::FlushCause;
+use std::rc::Rc;
+
+/// What a buffer has to send.
+pub enum Batch {
+    Insert(Statement),
+    Copy(CopyIn),
+    /// Not rows, but whether COPY can be used for them.
+    Question(Vec<Statement>, Rc<CopyQuestion>),
+}
 
 /// Rows accepted and not yet sent. The write side implements it; the session calls it when the rows must go.
 pub trait PendingRows {
@@ -16,8 +26,8 @@ pub trait PendingRows {
     /// Size of the rows in wire form.
     fn bytes(&self) -> usize;
 
-    /// Takes the rows as statements, each of which carries one batch.
-    fn take(&self, cause: FlushCause) -> Vec<Statement>;
+    /// Takes the rows as batches.
+    fn take(&self, cause: FlushCause) -> Vec<Batch>;
 
     /// A batch has been answered with this number of rows.
     fn answered(&self, rows: u64);

@@ -36,7 +36,9 @@ SELECT q.ord, a.attname, t.oid, bn.nspname, b.typname,
     SELECT FROM pg_catalog.pg_partition_tree(c.oid) p
       JOIN pg_catalog.pg_class pc ON pc.oid = p.relid
     WHERE pc.relkind = 'f' OR EXISTS (SELECT FROM pg_catalog.pg_trigger g
-      WHERE g.tgrelid = p.relid AND g.tgenabled <> 'D' AND g.tgtype & 7 = 7))
+      WHERE g.tgrelid = p.relid AND g.tgenabled <> 'D' AND g.tgtype & 7 = 7)),
+  c.relkind = 'p',
+  pg_catalog.has_table_privilege(c.oid, 'INSERT')
 FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[]) WITH ORDINALITY q(nsp, rel, ord)
   JOIN pg_catalog.pg_namespace cn ON cn.nspname = q.nsp::pg_catalog.name
   JOIN pg_catalog.pg_class c ON c.relnamespace = cn.oid AND c.relname = q.rel::pg_catalog.name
@@ -67,6 +69,9 @@ pub struct RemoteRelation {
     pub columns: HashMap<Vec<u8>, RemoteType>,
     /// Can an INSERT store fewer rows than it was given (view, foreign table, rule, BEFORE ROW trigger)?
     pub may_drop_rows: bool,
+    pub is_partitioned: bool,
+    /// Has the remote user the privilege to INSERT into all columns, which LOCK TABLE asks for?
+    pub can_be_locked: bool,
 }
 
 /// Kept answers, by local relation.
@@ -101,8 +106,8 @@ impl Session {
         let mut schemas = ArrayBuilder::new(TEXT);
         let mut names = ArrayBuilder::new(TEXT);
         for (_, table) in tables {
-            push(&mut schemas, &table.schema);
-            push(&mut names, &table.name);
+            schemas.push(&table.schema);
+            names.push(&table.name);
         }
         let question = Statement {
             sql: Rc::new(Sql::from(QUESTION)),
@@ -149,23 +154,14 @@ pub fn may_mean_change(sqlstate: SqlState) -> bool {
 /// OID of type `text[]`.
 const TEXT_ARRAY: u32 = 1009;
 
-fn push(array: &mut ArrayBuilder, text: &[u8]) {
-    let written: std::result::Result<(), std::convert::Infallible> = array.push_with(|bytes| {
-        bytes.extend_from_slice(text);
-        Ok(())
-    });
-    match written {
-        Ok(()) => {}
-        Err(never) => match never {},
-    }
-}
-
 fn read_row(answer: &PgResult, row: usize, found: &mut [RemoteRelation]) -> Result<()> {
     let number: Option<usize> = answer.value(row, 0).and_then(parse);
     let relation = number
         .and_then(|number| found.get_mut(number.checked_sub(1)?))
         .ok_or_else(unexpected)?;
     relation.may_drop_rows = is_true(answer.value(row, 6));
+    relation.is_partitioned = is_true(answer.value(row, 7));
+    relation.can_be_locked = is_true(answer.value(row, 8));
     let Some(name) = answer.value(row, 1) else {
         return Ok(());
     };

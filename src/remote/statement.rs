@@ -110,6 +110,15 @@ impl Statement {
     }
 }
 
+/// A COPY … FROM STDIN with all of its data.
+pub struct CopyIn {
+    pub sql: Rc<Sql>,
+    /// Remote name of the table, as its errors have it.
+    pub table: Vec<u8>,
+    pub data: Vec<u8>,
+    pub subject: Subject,
+}
+
 /// Adds the CONTEXT line of a command: server, table, rows, and the text cut to a sane length.
 pub fn add_context(error: FdwError, server: &[u8], sql: &Sql, subject: &Subject) -> FdwError {
     let mut line = Sql::new();

@@ -16,15 +16,18 @@ pub enum FlushCause {
     Barrier,
     /// A deeper savepoint.
     Savepoint,
+    /// `shard_fdw.buffer_memory`.
+    Memory,
 }
 
 impl FlushCause {
-    pub const ALL: [FlushCause; 5] = [
+    pub const ALL: [FlushCause; 6] = [
         FlushCause::Full,
         FlushCause::Bytes,
         FlushCause::End,
         FlushCause::Barrier,
         FlushCause::Savepoint,
+        FlushCause::Memory,
     ];
 
     /// The word EXPLAIN and `shard_fdw_stats()` use.
@@ -35,6 +38,7 @@ impl FlushCause {
             FlushCause::End => "end",
             FlushCause::Barrier => "barrier",
             FlushCause::Savepoint => "savepoint",
+            FlushCause::Memory => "memory",
         }
     }
 }
@@ -49,7 +53,7 @@ pub struct WriteStats {
     /// Bytes of their parameters and text.
     pub bytes: u64,
     /// Flushes, in the order of [`FlushCause::ALL`].
-    pub flushes: [u64; 5],
+    pub flushes: [u64; 6],
 }
 
 impl WriteStats {
@@ -142,7 +146,7 @@ mod tests {
         counters.count_single(9);
         let writes = counters.writes();
         assert_eq!((writes.batches, writes.rows, writes.bytes), (2, 8, 109));
-        assert_eq!(writes.flushes, [0, 1, 0, 0, 0]);
+        assert_eq!(writes.flushes, [0, 1, 0, 0, 0, 0]);
         assert_eq!(FlushCause::ALL[1].name(), "bytes");
     }
 

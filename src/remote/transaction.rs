@@ -340,6 +340,7 @@ fn clean_up_group(group: &[SessionRef], undo: &[Statement], deadline: Instant) {
 /// Asks the shards to stop the statements under way. Whether they do shows in the answers.
 fn cancel(group: &[SessionRef], deadline: Instant) -> Result<()> {
     for session in group {
+        session.stop_sending();
         session.advance();
     }
     let mut requests: Vec<CancelRequest> = group

@@ -1,19 +1,23 @@
 //! The relation buffer: rows accepted for one foreign table and not yet sent, already in wire form.
 
-use crate::model::array::ArrayBuilder;
+use crate::model::copy::{copy_from, text_data, Format};
 use crate::model::error::Result;
 use crate::model::insert::{from_arrays, from_values, Clauses, Form, Target as Column};
-use crate::model::option::WriteLimits;
+use crate::model::option::WriteOptions;
 use crate::model::sql::Sql;
 use crate::model::table::RemoteTable;
+use crate::model::tuples::{Rows, Tuples};
 use crate::pg::typio::Transmission;
 use crate::pg::value::{Encoder, Row};
 use crate::pq::MAX_PARAMS;
-use crate::remote::pending::PendingRows;
-use crate::remote::statement::{Param, Statement, Subject};
+use crate::remote::budget::Share;
+use crate::remote::pending::{Batch, PendingRows};
+use crate::remote::statement::{CopyIn, Param, Statement, Subject};
 use crate::remote::stats::{FlushCause, WriteStats};
 use crate::write::columns::Encoding;
+use crate::write::transport::Stream;
 use std::cell::{Cell, RefCell};
+use std::ffi::CString;
 use std::rc::Rc;
 
 /// OID of type `text`, the element type of columns that travel as text.
@@ -33,26 +37,58 @@ pub struct Owner {
     pub command_id: u32,
 }
 
-/// Rows in wire form.
-enum Rows {
-    /// One array for each column.
-    Arrays(Vec<ArrayBuilder>),
-    /// One parameter for each value.
-    Values(Vec<Param>),
+/// One way of encoding rows, and the statements that carry them.
+struct Forms {
+    encoding: Encoding,
+    /// Text of a statement with arrays: the same whatever the number of rows.
+    array_sql: Rc<Sql>,
+    element_oids: Vec<u32>,
+    pins_settings: bool,
+    /// In which format of COPY the rows can go, once it is known whether they can at all.
+    copy: Option<(Format, Rc<Sql>)>,
+}
+
+impl Forms {
+    fn new(owner: &Owner, encoding: Encoding) -> Forms {
+        let RemoteTable { schema, name, .. } = &owner.remote;
+        Forms {
+            array_sql: Rc::new(from_arrays(schema, name, &encoding.columns, &owner.clauses)),
+            element_oids: encoding.columns.iter().map(element_oid).collect(),
+            pins_settings: encoding.encoders.iter().any(Encoder::depends_on_settings),
+            encoding,
+            copy: None,
+        }
+    }
+
+    /// Binary rows can be copied where the remote columns have these types, text always.
+    fn note_types(&mut self, owner: &Owner, types: &[u32]) {
+        let columns = &self.encoding.columns;
+        let is_binary = columns.len() == types.len()
+            && columns
+                .iter()
+                .zip(types)
+                .all(|(column, oid)| matches!(column.form, Form::Binary { element_oid, .. } if element_oid == *oid));
+        let format = match is_binary {
+            true => Format::Binary,
+            false if self.encoding.is_text() => Format::Text,
+            false => return,
+        };
+        let RemoteTable { schema, name, .. } = &owner.remote;
+        let sql = copy_from(schema, name, columns, format);
+        self.copy = Some((format, Rc::new(sql)));
+    }
 }
 
 /// A relation buffer.
 pub struct RelationBuffer {
     owner: Owner,
-    encoding: Encoding,
-    /// Text of a statement with arrays: the same whatever the number of rows.
-    array_sql: Rc<Sql>,
-    limits: WriteLimits,
-    pins_settings: bool,
-    rows: RefCell<Rows>,
-    count: Cell<usize>,
-    bytes: Cell<usize>,
-    last_row_bytes: Cell<usize>,
+    forms: RefCell<Forms>,
+    options: WriteOptions,
+    stream: Stream,
+    /// Asks whether COPY can be used.
+    question: Vec<Statement>,
+    rows: RefCell<Tuples>,
+    share: Share,
     /// Rows taken so far.
     sent: Cell<u64>,
     /// Rows that the shard has answered for, and those of them not yet reported to the executor.
@@ -62,102 +98,46 @@ pub struct RelationBuffer {
 }
 
 impl RelationBuffer {
-    pub fn new(owner: Owner, encoding: Encoding, mut limits: WriteLimits) -> RelationBuffer {
-        let per_row = encoding.needs_parameters_per_row();
-        if per_row {
-            limits.batch_size = limits
+    /// `question`: the statements that ask whether COPY can be used.
+    pub fn new(
+        owner: Owner,
+        encoding: Encoding,
+        mut options: WriteOptions,
+        stream: Stream,
+        question: Vec<Statement>,
+    ) -> RelationBuffer {
+        if encoding.needs_parameters_per_row() {
+            options.batch_size = options
                 .batch_size
                 .min(MAX_PARAMS / encoding.columns.len().max(1));
         }
-        let rows = if per_row {
-            Rows::Values(Vec::new())
-        } else {
-            Rows::Arrays(encoding.columns.iter().map(array_for).collect())
-        };
-        let remote = &owner.remote;
-        let array_sql = from_arrays(
-            &remote.schema,
-            &remote.name,
-            &encoding.columns,
-            &owner.clauses,
-        );
-        RelationBuffer {
-            array_sql: Rc::new(array_sql),
-            pins_settings: encoding.encoders.iter().any(Encoder::depends_on_settings),
+        let buffer = RelationBuffer {
+            rows: RefCell::new(Tuples::new(encoding.columns.len())),
+            forms: RefCell::new(Forms::new(&owner, encoding)),
             owner,
-            encoding,
-            limits,
-            rows: RefCell::new(rows),
-            count: Cell::new(0),
-            bytes: Cell::new(0),
-            last_row_bytes: Cell::new(0),
+            options,
+            stream,
+            question,
+            share: Share::default(),
             sent: Cell::new(0),
             answered: Cell::new(0),
             unreported: Cell::new(0),
             stats: Cell::default(),
-        }
+        };
+        buffer.follow_stream();
+        buffer
     }
 
     /// Encodes a row and adds it. Some: the batch is full and must go.
     pub fn append(&self, row: &Row) -> Result<Option<FlushCause>> {
-        let _pinned = self.pins_settings.then(Transmission::begin);
-        let count = self.count.get();
-        let added = self.encode(row, count);
-        let bytes = match added {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                self.take_back(count);
-                return Err(error);
-            }
-        };
-        self.count.set(count + 1);
-        self.last_row_bytes.set(bytes);
-        self.bytes.set(self.bytes.get() + bytes);
-        Ok(if count + 1 >= self.limits.batch_size {
-            Some(FlushCause::Full)
-        } else if self.bytes.get() >= self.limits.batch_bytes {
-            Some(FlushCause::Bytes)
-        } else {
-            None
-        })
-    }
-
-    /// Returns the bytes of the encoded row.
-    fn encode(&self, row: &Row, count: usize) -> Result<usize> {
-        let mut bytes = 0;
-        match &mut *self.rows.borrow_mut() {
-            Rows::Arrays(arrays) => {
-                // An error may have left a row half added, if an interrupt came in between.
-                for array in arrays.iter_mut() {
-                    array.truncate(count);
-                }
-                for (encoder, array) in self.encoding.encoders.iter().zip(arrays) {
-                    let before = array.len();
-                    if encoder.is_null(row) {
-                        array.push_null();
-                    } else {
-                        array.push_with(|out| encoder.append(row, out).map(|_| ()))?;
-                    }
-                    bytes += array.len() - before;
-                }
-            }
-            Rows::Values(params) => {
-                params.truncate(count * self.encoding.columns.len());
-                for encoder in &self.encoding.encoders {
-                    let param = Param::text(encoder.text_value(row)?);
-                    bytes += param.len();
-                    params.push(param);
-                }
-            }
-        }
-        Ok(bytes)
-    }
-
-    fn take_back(&self, count: usize) {
-        match &mut *self.rows.borrow_mut() {
-            Rows::Arrays(arrays) => arrays.iter_mut().for_each(|array| array.truncate(count)),
-            Rows::Values(params) => params.truncate(count * self.encoding.columns.len()),
-        }
+        let forms = self.forms.borrow();
+        let _pinned = forms.pins_settings.then(Transmission::begin);
+        let mut rows = self.rows.borrow_mut();
+        let encoders = forms.encoding.encoders.iter();
+        rows.push(encoders.map(|encoder| move |out: &mut Vec<u8>| encoder.append(row, out)))?;
+        self.share.set(rows.bytes());
+        let ready = forms.copy.is_some();
+        Ok(self.stream.is_full(rows.count(), rows.bytes(), ready))
     }
 
     /// Rows that the shard stored and that have not been reported before.
@@ -170,101 +150,129 @@ impl RelationBuffer {
         (self.sent.get(), self.answered.get())
     }
 
-    /// Most rows of a batch.
+    /// Most rows of a multi-row INSERT.
     pub fn batch_size(&self) -> usize {
-        self.limits.batch_size
+        self.options.batch_size
     }
 
     pub fn stats(&self) -> WriteStats {
         self.stats.get()
     }
 
-    /// The statement that carries the rows, for EXPLAIN.
-    pub fn sql(&self) -> Sql {
-        if self.encoding.needs_parameters_per_row() {
-            let remote = &self.owner.remote;
-            from_values(
-                &remote.schema,
-                &remote.name,
-                &self.encoding.columns,
-                &self.owner.clauses,
-                1,
-            )
-        } else {
-            (*self.array_sql).clone()
+    /// The statement that carries the rows, for EXPLAIN, and whether that is COPY.
+    pub fn sql(&self) -> (Sql, bool) {
+        let forms = self.forms.borrow();
+        let RemoteTable { schema, name, .. } = &self.owner.remote;
+        let columns = &forms.encoding.columns;
+        match &forms.copy {
+            Some((_, sql)) => ((**sql).clone(), true),
+            None if forms.encoding.needs_parameters_per_row() => (
+                from_values(schema, name, columns, &self.owner.clauses, 1),
+                false,
+            ),
+            None => ((*forms.array_sql).clone(), false),
         }
     }
 
-    fn statement(&self, rows: Rows, count: usize, cause: FlushCause) -> Statement {
+    /// Between two batches: once COPY is in use, rows take a form for it.
+    fn follow_stream(&self) {
+        let mut forms = self.forms.borrow_mut();
+        let types = self.stream.copy_types();
+        match types {
+            None => forms.copy = None,
+            Some(types) if forms.copy.is_none() => {
+                forms.note_types(&self.owner, &types);
+                if forms.copy.is_none() {
+                    let encoding = forms.encoding.to_text();
+                    *forms = Forms::new(&self.owner, encoding);
+                    forms.note_types(&self.owner, &types);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Counts the rows as taken.
+    fn subject(&self, count: usize) -> Subject {
         let first = self.sent.get() + 1;
         let last = self.sent.get() + count as u64;
         self.sent.set(last);
-        let (sql, params) = match rows {
-            Rows::Arrays(arrays) if arrays.is_empty() => {
-                let count = (count as i64).to_be_bytes().to_vec();
-                (self.array_sql.clone(), vec![Param::binary(INT8, count)])
-            }
-            Rows::Arrays(arrays) => {
-                // The casts of the statement name the types.
-                let params = arrays
-                    .into_iter()
-                    .map(|array| Param::binary(0, array.finish()))
-                    .collect();
-                (self.array_sql.clone(), params)
-            }
-            Rows::Values(params) => {
-                let remote = &self.owner.remote;
-                let columns = &self.encoding.columns;
-                let clauses = &self.owner.clauses;
-                let sql = from_values(&remote.schema, &remote.name, columns, clauses, count);
-                (Rc::new(sql), params)
-            }
-        };
-        let statement = Statement {
-            sql,
-            params,
-            written_by: Some(self.owner.command_id),
-            subject: Subject {
-                table: Some(self.owner.table.clone()),
-                rows: Some((first, last)),
-                query: None,
-            },
-        };
-        let mut stats = self.stats.get();
-        stats.count(cause, count as u64, statement.len() as u64);
-        self.stats.set(stats);
-        statement
-    }
-
-    fn take_rows(&self) -> Rows {
-        match &mut *self.rows.borrow_mut() {
-            Rows::Arrays(arrays) => Rows::Arrays(
-                arrays
-                    .iter_mut()
-                    .map(|array| std::mem::replace(array, array.successor()))
-                    .collect(),
-            ),
-            Rows::Values(params) => Rows::Values(std::mem::take(params)),
+        Subject {
+            table: Some(self.owner.table.clone()),
+            rows: Some((first, last)),
+            query: None,
         }
     }
 
-    fn take_last_row(&self) -> Rows {
-        match &mut *self.rows.borrow_mut() {
-            Rows::Arrays(arrays) => {
-                Rows::Arrays(arrays.iter_mut().map(ArrayBuilder::split_last).collect())
-            }
-            Rows::Values(params) => {
-                Rows::Values(params.split_off(params.len() - self.encoding.columns.len()))
-            }
+    fn note(&self, cause: FlushCause, count: usize, bytes: usize) {
+        let mut stats = self.stats.get();
+        stats.count(cause, count as u64, bytes as u64);
+        self.stats.set(stats);
+    }
+
+    fn copy_batch(&self, rows: Tuples, cause: FlushCause, format: Format, sql: Rc<Sql>) -> Batch {
+        let count = rows.count();
+        let data = match format {
+            Format::Binary => rows.into_copy(),
+            Format::Text => text_data(&rows),
+        };
+        self.note(cause, count, data.len());
+        Batch::Copy(CopyIn {
+            sql,
+            table: self.owner.remote.name.clone(),
+            data,
+            subject: self.subject(count),
+        })
+    }
+
+    /// As many multi-row INSERTs as `batch_size` asks for.
+    fn insert_batches(&self, rows: &Tuples, cause: FlushCause, batches: &mut Vec<Batch>) {
+        let forms = self.forms.borrow();
+        let mut reader = rows.rows();
+        let mut left = rows.count();
+        while left > 0 {
+            let count = left.min(self.options.batch_size);
+            left -= count;
+            let (sql, params) = self.insert(&forms, &mut reader, count);
+            let statement = Statement {
+                sql,
+                params,
+                written_by: Some(self.owner.command_id),
+                subject: self.subject(count),
+            };
+            self.note(cause, count, statement.len());
+            batches.push(Batch::Insert(statement));
+        }
+    }
+
+    fn insert(&self, forms: &Forms, rows: &mut Rows, count: usize) -> (Rc<Sql>, Vec<Param>) {
+        let columns = &forms.encoding.columns;
+        if columns.is_empty() {
+            let number = (count as i64).to_be_bytes().to_vec();
+            (forms.array_sql.clone(), vec![Param::binary(INT8, number)])
+        } else if forms.encoding.needs_parameters_per_row() {
+            let RemoteTable { schema, name, .. } = &self.owner.remote;
+            let sql = from_values(schema, name, columns, &self.owner.clauses, count);
+            let values = rows.by_ref().take(count).flat_map(|row| row.values());
+            let params = values
+                // A value in text form holds no NUL character.
+                .map(|value| Param::text(value.map(|text| CString::new(text).unwrap_or_default())))
+                .collect();
+            (Rc::new(sql), params)
+        } else {
+            // The casts of the statement name the types.
+            let arrays = rows.arrays(&forms.element_oids, count);
+            let params = arrays.into_iter().map(|array| Param::binary(0, array));
+            (forms.array_sql.clone(), params.collect())
         }
     }
 }
 
-fn array_for(column: &Column) -> ArrayBuilder {
-    ArrayBuilder::new(match &column.form {
+fn element_oid(column: &Column) -> u32 {
+    match &column.form {
         Form::Binary { element_oid, .. } => *element_oid,
         Form::Cast { .. } | Form::Inferred => TEXT,
-    })
+    }
 }
 
 impl PendingRows for RelationBuffer {
@@ -277,30 +285,42 @@ impl PendingRows for RelationBuffer {
     }
 
     fn is_empty(&self) -> bool {
-        self.count.get() == 0
+        self.rows.borrow().is_empty()
     }
 
     fn bytes(&self) -> usize {
-        self.bytes.get()
+        self.rows.borrow().bytes()
     }
 
-    fn take(&self, cause: FlushCause) -> Vec<Statement> {
-        let count = self.count.replace(0);
-        self.bytes.set(0);
-        if count == 0 {
+    fn take(&self, cause: FlushCause) -> Vec<Batch> {
+        let empty = Tuples::new(self.forms.borrow().encoding.columns.len());
+        let mut rows = self.rows.replace(empty);
+        self.share.set(0);
+        if rows.is_empty() {
             return Vec::new();
         }
-        let alone = self.last_row_bytes.get() > self.limits.batch_bytes;
-        if alone && count > 1 {
-            let last = self.take_last_row();
-            let others = self.take_rows();
-            return vec![
-                self.statement(others, count - 1, cause),
-                self.statement(last, 1, cause),
-            ];
+        let copy = self.forms.borrow().copy.clone();
+        let mut batches = Vec::new();
+        match copy.filter(|_| self.stream.copies(rows.count(), rows.bytes())) {
+            Some((format, sql)) => {
+                batches.push(self.copy_batch(rows, cause, format, sql));
+                self.stream.has_copied();
+            }
+            None => {
+                let huge = rows.last_row_bytes() > self.options.batch_bytes && rows.count() > 1;
+                let alone = huge.then(|| rows.split_last());
+                self.insert_batches(&rows, cause, &mut batches);
+                if let Some(row) = alone {
+                    self.insert_batches(&row, cause, &mut batches);
+                }
+                if self.stream.wants_to_ask(cause) {
+                    let question = self.stream.question().clone();
+                    batches.push(Batch::Question(self.question.clone(), question));
+                }
+            }
         }
-        let rows = self.take_rows();
-        vec![self.statement(rows, count, cause)]
+        self.follow_stream();
+        batches
     }
 
     fn answered(&self, rows: u64) {
@@ -309,8 +329,8 @@ impl PendingRows for RelationBuffer {
     }
 
     fn discard(&self) {
-        self.count.set(0);
-        self.bytes.set(0);
-        drop(self.take_rows());
+        let width = self.forms.borrow().encoding.columns.len();
+        self.rows.replace(Tuples::new(width));
+        self.share.set(0);
     }
 }

@@ -100,6 +100,36 @@ impl Encoding {
         encoding
     }
 
+    /// The same columns with all values as text, as COPY in text format has them.
+    pub fn to_text(&self) -> Encoding {
+        Encoding {
+            columns: self
+                .columns
+                .iter()
+                .map(|column| Column {
+                    name: column.name.clone(),
+                    form: match &column.form {
+                        Form::Binary { type_name, .. } => Form::Cast {
+                            schema: b"pg_catalog".to_vec(),
+                            name: type_name.as_bytes().to_vec(),
+                        },
+                        other => other.clone(),
+                    },
+                })
+                .collect(),
+            encoders: self.encoders.iter().map(Encoder::as_text).collect(),
+        }
+    }
+
+    /// Do all values travel as text?
+    pub fn is_text(&self) -> bool {
+        self.needs_parameters_per_row()
+            || self
+                .columns
+                .iter()
+                .all(|column| matches!(column.form, Form::Cast { .. }))
+    }
+
     /// Is there a column whose values cannot travel in an array?
     pub fn needs_parameters_per_row(&self) -> bool {
         self.columns

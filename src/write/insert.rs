@@ -2,6 +2,7 @@
 
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::insert::Clauses;
+use crate::model::option::{Transport, WriteOptions};
 use crate::model::sql::Sql;
 use crate::model::statement::insert_row;
 use crate::model::table::RemoteTable;
@@ -10,21 +11,29 @@ use crate::pg::target::Target;
 use crate::pg::value::Row;
 use crate::pg::xact;
 use crate::pq::PgResult;
-use crate::remote::cache;
+use crate::remote::copyable::{self, Verdict};
 use crate::remote::pending::PendingRows;
 use crate::remote::relation::RemoteRelation;
 use crate::remote::session::{drain_all, SessionRef};
+use crate::remote::statement::Statement;
 use crate::remote::stats::{FlushCause, WriteStats};
 use crate::remote::usage::Usage;
+use crate::remote::{cache, memory};
 use crate::write::buffer::{Owner, RelationBuffer};
 use crate::write::columns::{Encoding, Sent};
 use crate::write::policy::{Circumstances, SingleReason};
 use crate::write::single::SingleRow;
+use crate::write::transport::Stream;
 use pgrx::pg_sys::Oid;
+use std::cell::Cell;
 use std::rc::Rc;
 
-/// After how many rows the socket is offered what it did not take at the last flush.
-const ROWS_BETWEEN_NUDGES: u64 = 64;
+/// After how many rows of all tables the connections get a chance to go on.
+const ROWS_BETWEEN_NUDGES: u32 = 128;
+
+thread_local! {
+    static ROWS_SINCE_NUDGE: Cell<u32> = const { Cell::new(0) };
+}
 
 /// Who counts the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +72,8 @@ pub struct Preview {
     pub batch_size: usize,
     /// Why they go one at a time, if they do.
     pub single_reason: Option<&'static str>,
+    /// Batches go by COPY now.
+    pub copies: bool,
 }
 
 enum Mode {
@@ -153,24 +164,83 @@ impl Insert {
                 self.place.command_id,
             ))
         } else {
-            let remote = self.remote_relation()?;
-            let encoding = Encoding::new(&self.target, &sent, &remote, session.shard_version());
-            let owner = Owner {
-                table: self.target.relation.name.as_slice().into(),
-                remote: self.target.remote.clone(),
-                clauses,
-                level: xact::nest_level(),
-                command_id: self.place.command_id,
-            };
-            let buffer = Rc::new(RelationBuffer::new(
-                owner,
-                encoding,
-                self.target.options.write,
-            ));
+            let buffer = Rc::new(self.buffer(&session, &sent, clauses)?);
             session.add_pending(buffer.clone());
             Mode::Buffered(buffer)
         });
         Ok(())
+    }
+
+    fn buffer(
+        &mut self,
+        session: &SessionRef,
+        sent: &Sent,
+        clauses: Clauses,
+    ) -> Result<RelationBuffer> {
+        let remote = self.remote_relation()?;
+        let encoding = Encoding::new(&self.target, sent, &remote, session.shard_version());
+        let options = self.target.options.write;
+        let obstacle = obstacle(&clauses, sent, &remote, options.transport);
+        let question = self.copy_question(&encoding, &clauses, remote.is_partitioned, options);
+        let key = question.last().map(|statement| statement.sql.clone());
+        let known = session.copy_question(&key.unwrap_or_default());
+        if options.transport == Transport::Copy {
+            let verdict = match obstacle {
+                Some(obstacle) => Some(Verdict::No(obstacle)),
+                None => {
+                    session.ask_whether_to_copy(&question, &known)?;
+                    known.verdict()
+                }
+            };
+            if let Some(Verdict::No(reason)) = verdict {
+                return Err(self.not_copyable(reason));
+            }
+        }
+        let stream = Stream::new(options, obstacle.is_none(), known, session.pending_count());
+        let owner = Owner {
+            table: self.target.relation.name.as_slice().into(),
+            remote: self.target.remote.clone(),
+            clauses,
+            level: xact::nest_level(),
+            command_id: self.place.command_id,
+        };
+        Ok(RelationBuffer::new(
+            owner, encoding, options, stream, question,
+        ))
+    }
+
+    /// The statements that ask whether COPY can be used. A plain table has been locked by the first INSERT, a partitioned
+    /// one not with all its partitions.
+    fn copy_question(
+        &self,
+        encoding: &Encoding,
+        clauses: &Clauses,
+        is_partitioned: bool,
+        options: WriteOptions,
+    ) -> Vec<Statement> {
+        let columns: Vec<&[u8]> = encoding
+            .columns
+            .iter()
+            .map(|column| column.name.as_slice())
+            .collect();
+        let remote = &self.target.remote;
+        let mut statements = Vec::new();
+        if is_partitioned || options.transport == Transport::Copy {
+            statements.push(copyable::lock(remote));
+        }
+        statements.push(copyable::question(remote, &columns, clauses.overriding));
+        statements
+    }
+
+    fn not_copyable(&self, reason: &str) -> FdwError {
+        FdwError::unsupported(format!(
+            "cannot use COPY for foreign table \"{}\"",
+            self.target.relation.display_name()
+        ))
+        .with_detail(format!(
+            "COPY would not mean the same as INSERT for the remote table, because {reason}."
+        ))
+        .with_hint("Set the option \"transport\" to \"auto\" or \"insert\".")
     }
 
     fn clauses(&self, sent: &Sent) -> Clauses {
@@ -200,13 +270,14 @@ impl Insert {
         is_named: impl Fn(i16) -> bool,
     ) -> Result<Preview> {
         let write = self.target.options.write;
-        let (sql, reason) = match &self.mode {
+        let ((sql, copies), reason) = match &self.mode {
             Some(Mode::Buffered(buffer)) => (buffer.sql(), None),
-            Some(Mode::Single(single)) => (single.sql().clone(), self.reason),
+            Some(Mode::Single(single)) => ((single.sql().clone(), false), self.reason),
             None => {
                 let sent = Sent::new(&self.target, is_named)?;
+                let sql = self.single_row(&sent, circumstances.needs_stored_row());
                 (
-                    self.single_row(&sent, circumstances.needs_stored_row()),
+                    (sql, write.transport == Transport::Copy),
                     circumstances.single_reason(write.batch_size),
                 )
             }
@@ -219,6 +290,7 @@ impl Insert {
                 (_, None) => write.batch_size,
             },
             single_reason: reason.map(SingleReason::describe),
+            copies,
         })
     }
 
@@ -233,9 +305,9 @@ impl Insert {
                 if let Some(cause) = full {
                     let rows: Rc<dyn PendingRows> = buffer.clone();
                     session.flush(&rows, cause)?;
-                } else if self.accepted % ROWS_BETWEEN_NUDGES == 0 {
-                    session.nudge();
                 }
+                memory::make_room()?;
+                nudge_all()?;
                 Ok(Accepted::Buffered)
             }
             Some(Mode::Single(single)) => single.execute(row).map(Accepted::Answered),
@@ -358,4 +430,37 @@ impl Insert {
         }
         Ok(tables)
     }
+}
+
+/// What of a target keeps its rows from going by COPY, before the shard is asked.
+fn obstacle(
+    clauses: &Clauses,
+    sent: &Sent,
+    remote: &RemoteRelation,
+    transport: Transport,
+) -> Option<&'static str> {
+    if clauses.ignore_conflicts {
+        Some("the statement has ON CONFLICT")
+    } else if sent.attnums.is_empty() {
+        Some("no column gets a value")
+    } else if transport == Transport::Auto && !remote.can_be_locked {
+        // LOCK TABLE would fail, and with it the transaction.
+        Some("the remote user has no privilege on the whole table")
+    } else {
+        None
+    }
+}
+
+/// Every so many rows, lets the connections send and read what they can, and looks for errors.
+fn nudge_all() -> Result<()> {
+    let rows = ROWS_SINCE_NUDGE.get() + 1;
+    if rows < ROWS_BETWEEN_NUDGES {
+        ROWS_SINCE_NUDGE.set(rows);
+        return Ok(());
+    }
+    ROWS_SINCE_NUDGE.set(0);
+    for session in cache::in_transaction() {
+        session.nudge()?;
+    }
+    Ok(())
 }

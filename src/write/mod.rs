@@ -7,3 +7,4 @@ pub mod insert;
 pub mod policy;
 pub mod rowwise;
 pub mod single;
+pub mod transport;

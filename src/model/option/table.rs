@@ -167,6 +167,13 @@ pub static OPTIONS: &[OptionDef] = &[
         "a batch is sent when its rows take this much room, however few they are; a number without unit counts bytes",
     ),
     works(
+        "transport",
+        SERVER_AND_TABLE,
+        Kind::Choice(&["auto", "insert", "copy"]),
+        "auto",
+        "how batches travel: as multi-row INSERT, as COPY, or as COPY once a statement has sent many rows to a table for which both mean the same",
+    ),
+    works(
         "fetch_size",
         SERVER_AND_TABLE,
         Kind::Int {

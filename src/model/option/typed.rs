@@ -16,13 +16,23 @@ pub enum Isolation {
     Match,
 }
 
-/// When a batch is full.
+/// How batches travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WriteLimits {
+pub enum Transport {
+    /// As COPY once a stream of rows has shown itself long, where that means the same.
+    Auto,
+    Insert,
+    Copy,
+}
+
+/// How rows are written, and when a batch is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteOptions {
     /// Rows, from 1 up.
     pub batch_size: usize,
     /// Bytes.
     pub batch_bytes: usize,
+    pub transport: Transport,
 }
 
 /// Options of a server that do not depend on the table.
@@ -52,7 +62,7 @@ pub struct TableOptions {
     pub truncatable: bool,
     /// Rows, from 1 up.
     pub fetch_size: u32,
-    pub write: WriteLimits,
+    pub write: WriteOptions,
 }
 
 /// Options of a column of a foreign table.
@@ -114,9 +124,14 @@ impl TableOptions {
             updatable: source.boolean("updatable")?,
             truncatable: source.boolean("truncatable")?,
             fetch_size: source.count("fetch_size")?,
-            write: WriteLimits {
+            write: WriteOptions {
                 batch_size: source.count("batch_size")? as usize,
                 batch_bytes: source.size("batch_bytes")?,
+                transport: match source.choice("transport")? {
+                    "insert" => Transport::Insert,
+                    "copy" => Transport::Copy,
+                    _ => Transport::Auto,
+                },
             },
         })
     }
@@ -301,9 +316,10 @@ mod tests {
         assert_eq!(table.fetch_size, 100);
         assert_eq!(
             table.write,
-            WriteLimits {
+            WriteOptions {
                 batch_size: 1000,
-                batch_bytes: 1 << 20
+                batch_bytes: 1 << 20,
+                transport: Transport::Auto,
             }
         );
 

@@ -31,6 +31,9 @@ impl Session {
             )?;
             self.end_message()?;
         }
+        for question in self.copyable.borrow().values() {
+            question.leave_level(level);
+        }
         let mut state = self.state.borrow_mut();
         state.depth.commit_sub(level);
         for cursor in state.cursors.iter().filter_map(Weak::upgrade) {
@@ -67,6 +70,9 @@ impl Session {
 
     /// The savepoint of `level` has been rolled back.
     pub(in crate::remote) fn rolled_back_to(&self, level: i32) {
+        for question in self.copyable.borrow().values() {
+            question.undo_level(level);
+        }
         let mut state = self.state.borrow_mut();
         state.depth.abort_sub(level);
         state.queue.forget_answers();
@@ -97,6 +103,9 @@ impl Session {
     /// The remote transaction is over: forgets all of it, and closes the connection where that is due.
     pub(in crate::remote) fn end_transaction(&self) {
         self.drop_pending(1);
+        for (_, question) in self.copyable.borrow_mut().drain() {
+            question.forget();
+        }
         let mut state = self.state.borrow_mut();
         state.depth.end();
         state.lost = None;
@@ -159,6 +168,11 @@ impl Session {
 
     pub(in crate::remote) fn take_answer(&self, ticket: u64) -> Option<Reply> {
         self.state.borrow_mut().queue.take_answer(ticket)
+    }
+
+    /// Nobody wants what has not been sent any more.
+    pub(in crate::remote) fn stop_sending(&self) {
+        self.state.borrow_mut().queue.stop();
     }
 
     pub(in crate::remote) fn start_cancel(&self) -> Option<CancelRequest> {

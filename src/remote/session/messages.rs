@@ -6,7 +6,7 @@ use crate::model::socket::{Interest, Socket};
 use crate::pg::version::WaitEvent;
 use crate::pg::wait;
 use crate::remote::queue::Role;
-use crate::remote::statement::Statement;
+use crate::remote::statement::{CopyIn, Statement};
 use crate::remote::{notice, relation};
 use std::time::Instant;
 
@@ -17,6 +17,17 @@ impl Session {
         let State { link, queue, .. } = &mut *state;
         let sent = match link {
             Some(link) => queue.send(&mut link.connection, statement, role),
+            None => Err(b"there is no connection".to_vec()),
+        };
+        self.lose_on_error(&mut state, sent)
+    }
+
+    /// Adds a COPY, which is a message of its own.
+    pub(in crate::remote) fn queue_copy(&self, copy: CopyIn, role: Role) -> Result<()> {
+        let mut state = self.state.borrow_mut();
+        let State { link, queue, .. } = &mut *state;
+        let sent = match link {
+            Some(link) => queue.copy(&mut link.connection, copy, role),
             None => Err(b"there is no connection".to_vec()),
         };
         self.lose_on_error(&mut state, sent)

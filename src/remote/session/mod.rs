@@ -13,10 +13,12 @@ use crate::model::depth::Depth;
 use crate::model::error::{FdwError, Result};
 use crate::model::option::{MappingOptions, ServerOptions};
 use crate::model::socket::Socket;
+use crate::model::sql::Sql;
 use crate::pg::invalidation::{self, Changed};
 use crate::pg::{backend, catalog, xact};
 use crate::pq::PgResult;
 use crate::remote::connect::{self, Established};
+use crate::remote::copyable::CopyQuestion;
 use crate::remote::cursor::CursorState;
 use crate::remote::pending::PendingRows;
 use crate::remote::queue::{Queue, Role};
@@ -25,6 +27,7 @@ use crate::remote::statement::Statement;
 use crate::remote::stats::{Counters, FlushCause};
 use pgrx::pg_sys::Oid;
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
 /// How everybody holds a session.
@@ -74,6 +77,8 @@ pub struct Session {
     pub(super) state: RefCell<State>,
     pending: RefCell<Vec<Rc<dyn PendingRows>>>,
     pub(super) relations: RefCell<KnownRelations>,
+    /// By text of the question.
+    copyable: RefCell<HashMap<Rc<Sql>, Rc<CopyQuestion>>>,
     /// The last command that asked about all relations below one: its id, and that relation.
     pub(super) asked_by: Cell<(u32, Oid)>,
     counters: Rc<Counters>,
@@ -101,6 +106,7 @@ impl Session {
             state: RefCell::default(),
             pending: RefCell::default(),
             relations: RefCell::default(),
+            copyable: RefCell::default(),
             asked_by: Cell::new((0, Oid::INVALID)),
             counters,
         }
@@ -213,6 +219,12 @@ impl Session {
                 Ok(())
             }
         }
+    }
+
+    /// Bytes of rows that wait here, in buffers or on their way to the socket.
+    pub fn held_bytes(&self) -> usize {
+        let waiting: usize = self.pending.borrow().iter().map(|rows| rows.bytes()).sum();
+        waiting + self.state.borrow().queue.unsent_bytes()
     }
 
     /// Is the remote transaction still good for the running statement?

@@ -2,9 +2,12 @@
 
 use super::{Session, State};
 use crate::model::error::Result;
-use crate::pg::guc;
-use crate::remote::pending::PendingRows;
+use crate::model::sql::Sql;
+use crate::pg::{guc, xact};
+use crate::remote::copyable::CopyQuestion;
+use crate::remote::pending::{Batch, PendingRows};
 use crate::remote::queue::Role;
+use crate::remote::statement::{Statement, Subject};
 use crate::remote::stats::FlushCause;
 use std::rc::Rc;
 
@@ -19,6 +22,17 @@ impl Session {
         self.pending
             .borrow_mut()
             .retain(|other| !Rc::ptr_eq(other, rows));
+    }
+
+    /// The buffer that holds most.
+    pub(in crate::remote) fn largest_pending(&self) -> Option<Rc<dyn PendingRows>> {
+        let pending = self.pending.borrow();
+        let waiting = pending.iter().filter(|rows| !rows.is_empty());
+        waiting.max_by_key(|rows| rows.bytes()).cloned()
+    }
+
+    pub(in crate::remote) fn has_unsent(&self) -> bool {
+        self.state.borrow().queue.unsent_bytes() > 0
     }
 
     pub(in crate::remote) fn has_pending_rows(&self) -> bool {
@@ -59,21 +73,77 @@ impl Session {
         self.declare_where(|cursor| cursor.command_id <= written_by)?;
         self.state.borrow_mut().wrote = true;
         for batch in rows.take(cause) {
-            let count = batch
-                .subject
-                .rows
-                .map_or(0, |(first, last)| last - first + 1);
-            self.counters.count(cause, count, batch.len() as u64);
-            self.queue(&batch, Role::Batch(rows.clone()))?;
+            match batch {
+                Batch::Insert(batch) => {
+                    self.count(cause, &batch.subject, batch.len());
+                    self.queue(&batch, Role::Batch(rows.clone()))?;
+                }
+                Batch::Copy(copy) => {
+                    self.count(cause, &copy.subject, copy.data.len());
+                    self.queue_copy(copy, Role::Batch(rows.clone()))?;
+                }
+                Batch::Question(statements, question) => {
+                    self.queue_question(&statements, &question)?;
+                }
+            }
         }
         Ok(())
     }
 
-    /// Goes on sending what the socket did not take at the last flush, without waiting.
-    pub fn nudge(&self) {
-        if self.state.borrow().queue.has_unsent() {
-            self.advance();
+    fn count(&self, cause: FlushCause, subject: &Subject, bytes: usize) {
+        let rows = subject.rows.map_or(0, |(first, last)| last - first + 1);
+        self.counters.count(cause, rows, bytes as u64);
+    }
+
+    /// The answer to a question of this text in the present remote transaction, which others may have asked for.
+    pub fn copy_question(&self, sql: &Rc<Sql>) -> Rc<CopyQuestion> {
+        let mut questions = self.copyable.borrow_mut();
+        questions.entry(sql.clone()).or_default().clone()
+    }
+
+    /// Adds the question, the last of `statements`, to the current message.
+    fn queue_question(&self, statements: &[Statement], question: &Rc<CopyQuestion>) -> Result<()> {
+        question.asked(self.depth());
+        for (position, statement) in statements.iter().enumerate() {
+            let role = match position + 1 == statements.len() {
+                true => Role::Question(question.clone()),
+                false => Role::Forget,
+            };
+            self.queue(statement, role)?;
         }
+        Ok(())
+    }
+
+    /// Asks, and waits for the answer.
+    pub fn ask_whether_to_copy(
+        &self,
+        statements: &[Statement],
+        question: &Rc<CopyQuestion>,
+    ) -> Result<()> {
+        self.enter()?;
+        if question.verdict().is_none() {
+            self.queue_question(statements, question)?;
+            self.drain()?;
+        }
+        Ok(())
+    }
+
+    /// Sends and reads what can be done without waiting. An error is returned if it concerns the present level, whose rows
+    /// may all be for other servers.
+    pub fn nudge(&self) -> Result<()> {
+        if self.state.borrow().queue.is_empty() {
+            return Ok(());
+        }
+        self.advance();
+        match &self.state.borrow().lost {
+            Some(lost) if lost.level == xact::nest_level() => Err(lost.error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Number of buffers.
+    pub fn pending_count(&self) -> usize {
+        self.pending.borrow().len()
     }
 
     /// Adds the rows of all buffers that `which` names to the current message.
