@@ -8,6 +8,7 @@ use std::ffi::CString;
 static MAX_IN_FLIGHT: GucSetting<i32> = GucSetting::<i32>::new(8 << 10);
 /// kB.
 static BUFFER_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);
+static COPY_ROWS: GucSetting<i32> = GucSetting::<i32>::new(3000);
 static APPLICATION_NAME: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c""));
 
@@ -33,6 +34,16 @@ pub fn register() {
         GucContext::Userset,
         GucFlags::UNIT_KB,
     );
+    GucRegistry::define_int_guc(
+        c"shard_fdw.copy_rows",
+        c"Sets the number of rows from which on transport \"auto\" uses COPY.",
+        c"Fewer rows go by multi-row INSERT, unless they take more room than batch_bytes.",
+        &COPY_ROWS,
+        1,
+        i32::MAX,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
     GucRegistry::define_string_guc(
         c"shard_fdw.application_name",
         c"Sets the application name that shards see.",
@@ -54,6 +65,12 @@ pub fn max_in_flight() -> usize {
 #[inline]
 pub fn buffer_memory() -> usize {
     usize::try_from(BUFFER_MEMORY.get()).unwrap_or_default() << 10
+}
+
+/// From how many rows on COPY is taken to be faster than INSERT.
+#[inline]
+pub fn copy_rows() -> usize {
+    usize::try_from(COPY_ROWS.get()).unwrap_or(usize::MAX)
 }
 
 /// Value of shard_fdw.application_name; empty: not set.

@@ -5,15 +5,12 @@
 //! 1.3 µs in chunks of 1,000 but 0.5 µs in chunks of 10,000 (measured on one machine; the proportions are what matters).
 
 use crate::model::option::{Transport, WriteOptions};
+use crate::pg::guc;
 use crate::remote::copyable::{CopyQuestion, Verdict};
 use crate::remote::stats::FlushCause;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// From so many rows on, COPY is the faster one; from `batch_bytes` on too, however few rows these are.
-const COPY_ROWS: usize = 3000;
-/// The smallest chunk of COPY for narrow rows, so that a chunk is never of the worst size.
-const CHUNK_ROWS: usize = 4000;
 /// The largest chunk is so many times `batch_bytes`: rows on their way should keep a shard busy while others wait for
 /// the connection.
 const CHUNK_BATCHES: usize = 4;
@@ -103,7 +100,7 @@ impl Stream {
             State::Asked => is_big.then_some(by_size),
             State::Copy if !ready => Some(by_size),
             State::Copy => {
-                let is_long = rows >= CHUNK_ROWS || is_big;
+                let is_long = rows >= guc::copy_rows() || is_big;
                 (bytes >= self.chunk.get() && is_long).then_some(by_size)
             }
         }
@@ -116,7 +113,8 @@ impl Stream {
         }
         // The savepoint in which the shard was asked may have been undone.
         self.look();
-        self.state.get() == State::Copy && (rows >= COPY_ROWS || bytes >= self.options.batch_bytes)
+        self.state.get() == State::Copy
+            && (rows >= guc::copy_rows() || bytes >= self.options.batch_bytes)
     }
 
     /// A chunk of COPY has been sent: the next one may be twice as large.

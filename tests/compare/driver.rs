@@ -5,8 +5,71 @@ use crate::outcome::Outcome;
 use crate::script::{parse, Item, Place, Scenario, Step, Table};
 use std::collections::BTreeMap;
 
-/// The batch sizes that every scenario runs with.
-pub const BATCH_SIZES: [usize; 4] = [1, 2, 7, 1000];
+/// How rows are sent.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Way {
+    pub batch_size: usize,
+    pub transport: &'static str,
+    /// Setting of shard_fdw.copy_rows.
+    pub copy_rows: usize,
+    pub batch_bytes: &'static str,
+}
+
+impl Way {
+    const fn insert(batch_size: usize) -> Way {
+        Way {
+            batch_size,
+            transport: "insert",
+            copy_rows: 3000,
+            batch_bytes: "1MB",
+        }
+    }
+
+    /// COPY takes over as soon as a batch was full.
+    const fn early(batch_size: usize, batch_bytes: &'static str) -> Way {
+        Way {
+            batch_size,
+            transport: "auto",
+            copy_rows: 1,
+            batch_bytes,
+        }
+    }
+}
+
+impl std::fmt::Display for Way {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "batch_size {}, transport {}, copy_rows {}, batch_bytes {}",
+            self.batch_size, self.transport, self.copy_rows, self.batch_bytes
+        )
+    }
+}
+
+/// The ways that every scenario runs in.
+pub const WAYS: [Way; 7] = [
+    Way::insert(1),
+    Way::insert(2),
+    Way::early(2, "1kB"),
+    Way::insert(7),
+    Way::early(7, "1MB"),
+    Way {
+        transport: "copy",
+        ..Way::insert(7)
+    },
+    Way {
+        transport: "auto",
+        ..Way::insert(1000)
+    },
+];
+
+/// The ways in which every statement works: transport "copy" refuses some.
+pub fn usual_ways() -> impl Iterator<Item = Way> {
+    WAYS.into_iter().filter(|way| way.transport != "copy")
+}
+
+/// What a foreign table says that cannot be copied to.
+const NOT_COPYABLE: &str = "cannot use COPY for foreign table";
 
 /// The databases of the shards.
 const SHARDS: [&str; 2] = ["s1", "s2"];
@@ -42,7 +105,8 @@ impl Databases {
             sharded
                 .run(&format!(
                     "CREATE SERVER {name} FOREIGN DATA WRAPPER shard_fdw \
-                     OPTIONS (host '127.0.0.1', port '{port}', dbname '{name}', batch_size '1');
+                     OPTIONS (host '127.0.0.1', port '{port}', dbname '{name}', \
+                     batch_size '1', transport 'auto', batch_bytes '1MB');
                      CREATE USER MAPPING FOR postgres SERVER {name} OPTIONS (user 'postgres');
                      CREATE USER MAPPING FOR alice SERVER {name} \
                      OPTIONS (user 'postgres', password_required 'false');
@@ -64,13 +128,22 @@ impl Databases {
                 main: self.open("local"),
                 shards: Vec::new(),
             },
-            Kind::Foreign { batch_size } => {
+            Kind::Foreign(way) => {
                 let mut main = self.open("sharded");
                 for name in SHARDS {
-                    let sql =
-                        format!("ALTER SERVER {name} OPTIONS (SET batch_size '{batch_size}')");
-                    main.run(&sql).expect_ok();
+                    main.run(&format!(
+                        "ALTER SERVER {name} OPTIONS (SET batch_size '{}', SET transport '{}', SET batch_bytes '{}')",
+                        way.batch_size, way.transport, way.batch_bytes
+                    ))
+                    .expect_ok();
                 }
+                // As a default, which RESET ALL brings back.
+                main.run(&format!(
+                    "ALTER DATABASE sharded SET shard_fdw.copy_rows = {}",
+                    way.copy_rows
+                ))
+                .expect_ok();
+                let main = self.open("sharded");
                 Side {
                     main,
                     shards: SHARDS.iter().map(|name| self.open(name)).collect(),
@@ -89,7 +162,7 @@ impl Databases {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Local,
-    Foreign { batch_size: usize },
+    Foreign(Way),
 }
 
 /// A database with its shards; the local side has none.
@@ -211,11 +284,14 @@ struct Record {
     outcomes: Vec<Option<Outcome>>,
     contents: Vec<String>,
     stored: Vec<Vec<String>>,
+    /// A foreign table has refused transport "copy".
+    is_not_copyable: bool,
 }
 
 fn play(side: &mut Side, scenario: &Scenario) -> Record {
     let mut outcomes = Vec::new();
     let mut tables = Vec::new();
+    let mut is_not_copyable = false;
     for item in &scenario.items {
         match item {
             Item::Table(table) => {
@@ -227,6 +303,11 @@ fn play(side: &mut Side, scenario: &Scenario) -> Record {
                 let reply = side.step(step);
                 // What runs on one side only has nothing to be compared with.
                 let compared = matches!(step.place, Place::Both | Place::Stored(_));
+                let error = reply.as_ref().and_then(|reply| reply.error.as_ref());
+                if error.is_some_and(|error| error.message().starts_with(NOT_COPYABLE)) {
+                    is_not_copyable = true;
+                    break;
+                }
                 if let Some(reply) = reply.as_ref().filter(|_| side.is_local() || !compared) {
                     announced(scenario, step, reply);
                 }
@@ -243,6 +324,7 @@ fn play(side: &mut Side, scenario: &Scenario) -> Record {
         outcomes,
         contents: side.contents(),
         stored: tables.iter().map(|table| side.stored(table)).collect(),
+        is_not_copyable,
     }
 }
 
@@ -281,18 +363,19 @@ pub fn compare(text: &str) {
         }
         let local = play(&mut databases.side(Kind::Local), &scenario);
         // What is different in the same way at several batch sizes is told once.
-        let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-        for batch_size in BATCH_SIZES {
-            let foreign = play(&mut databases.side(Kind::Foreign { batch_size }), &scenario);
+        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for way in WAYS {
+            let foreign = play(&mut databases.side(Kind::Foreign(way)), &scenario);
+            // Whether that is right is tested elsewhere.
+            if way.transport == "copy" && foreign.is_not_copyable {
+                continue;
+            }
             for difference in differ(&scenario, &local, &foreign) {
-                found.entry(difference).or_default().push(batch_size);
+                found.entry(difference).or_default().push(way.to_string());
             }
         }
-        differences.extend(found.into_iter().map(|(difference, sizes)| {
-            format!(
-                "\n=== {}, batch_size {sizes:?}\n{difference}",
-                scenario.name
-            )
+        differences.extend(found.into_iter().map(|(difference, ways)| {
+            format!("\n=== {}: {}\n{difference}", scenario.name, ways.join("; "))
         }));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));

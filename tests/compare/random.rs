@@ -4,7 +4,7 @@
 //! `SEED=n` repeats a run, `LONG=1` makes it longer. A failing statement holds errors of one SQLSTATE only.
 
 use crate::common::{long, Reply};
-use crate::driver::{rows_differ, Databases, Kind, Side, BATCH_SIZES};
+use crate::driver::{rows_differ, usual_ways, Databases, Kind, Side};
 use crate::outcome::Outcome;
 use crate::script::{parse, Item};
 
@@ -277,10 +277,10 @@ fn random_statements() {
         .unwrap_or(20_240_229);
     let statements = if long() { 2000 } else { 150 };
     let databases = Databases::start();
-    for (round, batch_size) in (0u64..).zip(BATCH_SIZES) {
+    for (round, way) in (0u64..).zip(usual_ways()) {
         let seed = seed + round;
         let mut local = databases.side(Kind::Local);
-        let mut foreign = databases.side(Kind::Foreign { batch_size });
+        let mut foreign = databases.side(Kind::Foreign(way));
         for item in &parse(TABLES)[0].items {
             for side in [&mut local, &mut foreign] {
                 match item {
@@ -328,7 +328,7 @@ fn random_statements() {
             if let Some(difference) = difference {
                 let last = history.len().saturating_sub(12);
                 panic!(
-                    "SEED={} batch_size {batch_size}, statement {number}:\n{}\n{difference}",
+                    "SEED={} {way}, statement {number}:\n{}\n{difference}",
                     seed - round,
                     history[last..].join("\n")
                 );

@@ -1,7 +1,7 @@
 //! What does not fit into a scenario: statements whose outcome is not one, other clients, statistics, large values.
 
 use crate::common::{need_extension, Setup};
-use crate::driver::{rows_differ, Databases, Kind, Side, BATCH_SIZES};
+use crate::driver::{rows_differ, usual_ways, Databases, Kind, Side};
 use crate::script::{parse, Item};
 
 /// Creates the tables of a scenario on one side.
@@ -31,8 +31,8 @@ CREATE TABLE t3 PARTITION OF t FOR VALUES IN (3);
 #[test]
 fn one_of_several_errors_is_raised_and_nothing_is_kept() {
     let databases = Databases::start();
-    for batch_size in BATCH_SIZES {
-        let mut side = databases.side(Kind::Foreign { batch_size });
+    for way in usual_ways() {
+        let mut side = databases.side(Kind::Foreign(way));
         create(&mut side, LEAVES);
         let before = side
             .main
@@ -59,7 +59,7 @@ fn one_of_several_errors_is_raised_and_nothing_is_kept() {
                 let error = side.main.run(&sql).expect_error();
                 assert!(
                     expected.contains(&error.sqlstate()),
-                    "batch_size {batch_size}: {sql}\n{error:?}"
+                    "{way}: {sql}\n{error:?}"
                 );
             }
             let data: String = turned
@@ -79,15 +79,15 @@ fn one_of_several_errors_is_raised_and_nothing_is_kept() {
             assert!(expected.contains(&error.sqlstate()), "COPY: {error:?}");
         }
         let nothing_new = ["t1 (1,1,a)", "t2 (2,1,a)", "t3 (3,1,a)"];
-        assert_eq!(side.contents(), nothing_new, "batch_size {batch_size}");
+        assert_eq!(side.contents(), nothing_new, "{way}");
     }
 }
 
 #[test]
 fn transition_tables_are_refused_and_nothing_is_kept() {
     let databases = Databases::start();
-    for batch_size in BATCH_SIZES {
-        let mut side = databases.side(Kind::Foreign { batch_size });
+    for way in usual_ways() {
+        let mut side = databases.side(Kind::Foreign(way));
         create(&mut side, LEAVES);
         side.main
             .run(
@@ -156,9 +156,9 @@ fn statement_statistics_count_the_rows() {
     };
     let local = counted(&mut databases.side(Kind::Local));
     assert_eq!(local.len(), 9, "{local:?}");
-    for batch_size in BATCH_SIZES {
-        let foreign = counted(&mut databases.side(Kind::Foreign { batch_size }));
-        assert_eq!(local, foreign, "batch_size {batch_size}");
+    for way in usual_ways() {
+        let foreign = counted(&mut databases.side(Kind::Foreign(way)));
+        assert_eq!(local, foreign, "{way}");
     }
 }
 
@@ -203,13 +203,9 @@ CREATE TABLE t (k int, t text, b bytea, j jsonb, a text[], n int) PARTITION BY L
     };
     let local = run(Kind::Local);
     assert_eq!(local.len(), 20);
-    for batch_size in BATCH_SIZES {
-        let foreign = run(Kind::Foreign { batch_size });
-        assert_eq!(
-            rows_differ("read back", &local, &foreign),
-            None,
-            "batch_size {batch_size}"
-        );
+    for way in usual_ways() {
+        let foreign = run(Kind::Foreign(way));
+        assert_eq!(rows_differ("read back", &local, &foreign), None, "{way}");
     }
 }
 
@@ -259,8 +255,8 @@ fn clients_of_the_extended_protocol() {
         seen
     };
     let local = run(Kind::Local);
-    for batch_size in BATCH_SIZES {
-        let foreign = run(Kind::Foreign { batch_size });
-        assert_eq!(local, foreign, "batch_size {batch_size}");
+    for way in usual_ways() {
+        let foreign = run(Kind::Foreign(way));
+        assert_eq!(local, foreign, "{way}");
     }
 }

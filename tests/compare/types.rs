@@ -1,7 +1,7 @@
 //! Values of every type: stored by a shard exactly as a local table stores them?
 
 use crate::common;
-use crate::driver::{rows_differ, Databases, Kind, Side, BATCH_SIZES};
+use crate::driver::{rows_differ, Databases, Kind, Side, WAYS};
 use crate::literals::{arrays, BASE, MODIFIED, NO_INPUT, OWN, OWN_TYPES, RANGES};
 use common::{need_extension, skip, Simple};
 
@@ -246,8 +246,8 @@ fn compare(list: &[(&str, &[&str])], prepare: &str, same_oids: bool) {
     }
 
     let mut differences = Vec::new();
-    for batch_size in BATCH_SIZES {
-        let mut foreign = databases.side(Kind::Foreign { batch_size });
+    for way in WAYS {
+        let mut foreign = databases.side(Kind::Foreign(way));
         for client in std::iter::once(&mut foreign.main).chain(&mut foreign.shards) {
             client.run(prepare).expect_ok();
         }
@@ -265,13 +265,13 @@ fn compare(list: &[(&str, &[&str])], prepare: &str, same_oids: bool) {
                     "the binary forms of the stored rows differ".to_string(),
                 ));
             }
-            if batch_size == BATCH_SIZES[0] {
+            if way == WAYS[0] {
                 let there = find(&mut foreign, this, number);
                 found_here.push(rows_differ("found", found, &there));
             }
             differences.extend(found_here.into_iter().flatten().map(|difference| {
                 let difference: String = difference.chars().take(1500).collect();
-                format!("=== {}, batch_size {batch_size}: {difference}", this.name)
+                format!("=== {}, {way}: {difference}", this.name)
             }));
         }
     }
