@@ -87,10 +87,10 @@ impl Stream {
         if rows < self.options.batch_size && !is_big {
             return None;
         }
-        let by_size = if is_big {
-            FlushCause::Bytes
-        } else {
+        let by_size = if rows >= self.options.batch_size {
             FlushCause::Full
+        } else {
+            FlushCause::Bytes
         };
         if self.state.get() == State::Asked {
             self.look();
@@ -101,7 +101,7 @@ impl Stream {
             State::Copy if !ready => Some(by_size),
             State::Copy => {
                 let is_long = rows >= guc::copy_rows() || is_big;
-                (bytes >= self.chunk.get() && is_long).then_some(by_size)
+                (bytes >= self.chunk.get() && is_long).then_some(FlushCause::Bytes)
             }
         }
     }

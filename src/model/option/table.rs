@@ -171,7 +171,7 @@ pub static OPTIONS: &[OptionDef] = &[
         SERVER_AND_TABLE,
         Kind::Choice(&["auto", "insert", "copy"]),
         "auto",
-        "how batches travel: as multi-row INSERT, as COPY, or as COPY once a statement has sent many rows to a table for which both mean the same",
+        "how batches travel: as multi-row INSERT, as COPY, or as COPY once a statement has sent many rows to a table for which both mean the same; see *Transport* below",
     ),
     works(
         "fetch_size",
