@@ -195,15 +195,54 @@ fn a_view_connects_as_its_owner() {
     );
     let users = "SELECT user_name FROM shard_fdw_connections() ORDER BY 1";
     assert_eq!(guest.run(users).lines(), ["boss", "clerk"]);
+    scene.check_logs();
+}
 
-    // A mapping for all: a superuser may use it without password, the others not, whoever comes first.
+/// The mapping of PUBLIC: superusers may use it without a password, the others not, whoever has connected.
+#[test]
+fn a_connection_made_without_password_is_for_superusers_only() {
+    let scene = Scene::new();
     scene.map("PUBLIC", "user 'open'");
+    scene.coordinator.sql(&format!(
+        "CREATE FUNCTION trusted() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS '{READ}';
+         CREATE FUNCTION mixed() RETURNS bigint LANGUAGE sql AS 'SELECT trusted() + ({READ})'"
+    ));
+    let write = "INSERT INTO t (id) VALUES (1)";
+    let copy = "COPY t (id) FROM PROGRAM 'echo 1'";
     let mut owner = scene.coordinator.simple();
-    assert_eq!(owner.value(READ), "2");
-    owner.run("SET ROLE guest").expect_ok();
-    assert_eq!(refused(owner.run(READ)).sqlstate(), "2F003");
-    owner.run("RESET ROLE").expect_ok();
-    assert_eq!(owner.value(READ), "2");
+    owner
+        .run("GRANT pg_execute_server_program TO guest")
+        .expect_ok();
+    for statement in [READ, write, copy, "DELETE FROM t", "TRUNCATE t"] {
+        assert_eq!(owner.value(READ), "0");
+        owner.run("SET ROLE guest").expect_ok();
+        let error = refused(owner.run(statement));
+        assert_eq!(error.sqlstate(), "2F003", "{statement}: {error:?}");
+        assert_eq!(
+            error.message(),
+            "password is required to connect to server \"s\""
+        );
+        // The same inside of one transaction.
+        owner.run("RESET ROLE").expect_ok();
+        owner.run("BEGIN").expect_ok();
+        assert_eq!(owner.value(READ), "0");
+        owner.run("SET LOCAL ROLE guest").expect_ok();
+        assert_eq!(refused(owner.run(statement)).sqlstate(), "2F003");
+        assert_eq!(owner.run("COMMIT").tag(), "ROLLBACK");
+    }
+
+    let mut guest = scene.client("guest");
+    for statement in [READ, write, copy, "SELECT mixed()"] {
+        assert_eq!(guest.value("SELECT trusted()"), "0");
+        assert_eq!(refused(guest.run(statement)).sqlstate(), "2F003");
+        guest.run("BEGIN").expect_ok();
+        assert_eq!(guest.value("SELECT trusted()"), "0");
+        assert_eq!(refused(guest.run(statement)).sqlstate(), "2F003");
+        assert_eq!(guest.run("COMMIT").tag(), "ROLLBACK");
+    }
+    // Nobody's refusal has cost the connection.
+    assert_eq!(guest.value("SELECT trusted()"), "0");
+    assert_eq!(scene.shard.log().matches("user=open").count(), 2);
     scene.check_logs();
 }
 
