@@ -149,7 +149,7 @@ fastest() {
     shift
     for name in "$@"; do
         printf '%s\t%s\n' "$(middle "$(seconds "$work" "$name" 1000000000 0)")" "$name"
-    done | grep -v '^–' | sort -n | head -n 1 | cut -f 2
+    done | sed '/^–/d' | sort -n | head -n 1 | cut -f 2
 }
 
 # row CELL…: of a Markdown table; head the same with the line below.
