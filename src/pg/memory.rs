@@ -4,7 +4,7 @@ use pgrx::pg_sys;
 use std::ffi::CStr;
 
 /// A memory context that belongs to its parent and is freed with it. Nothing happens on drop.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct MemoryContext(pg_sys::MemoryContext);
 
 impl MemoryContext {
@@ -41,6 +41,15 @@ impl MemoryContext {
     pub fn reset(self) {
         // SAFETY: valid by the contract of the constructors.
         unsafe { pg_sys::MemoryContextReset(self.0) }
+    }
+
+    /// Frees it.
+    ///
+    /// # Safety
+    /// It is not core's, and neither it nor a copy is used afterwards.
+    pub unsafe fn delete(self) {
+        // SAFETY: by the contract.
+        unsafe { pg_sys::MemoryContextDelete(self.0) }
     }
 
     /// Makes it the current context until the guard is dropped.

@@ -1,5 +1,6 @@
 //! Text forms of values that do not depend on the settings of the session.
 
+use crate::pg::memory::MemoryContext;
 use crate::pg::raise::bytes;
 use pgrx::pg_sys;
 use pgrx::pg_sys::{Datum, Oid};
@@ -10,37 +11,141 @@ extern "C" {
     static mut xmloption: c_int;
 }
 
+/// What the text form of a type depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dependence {
+    Nothing,
+    /// Settings like DateStyle.
+    Settings,
+    /// These, and search_path, which is dear to change.
+    Names,
+}
+
+impl Dependence {
+    /// That of several together.
+    pub fn of_all(all: impl Iterator<Item = Dependence>) -> Dependence {
+        all.max().unwrap_or(Dependence::Nothing)
+    }
+
+    /// That of a type's output function.
+    pub fn of_text(type_oid: Oid) -> Dependence {
+        if names_matter(type_oid) {
+            Dependence::Names
+        } else {
+            Dependence::Settings
+        }
+    }
+}
+
+/// Built-in types whose text form leaves a schema out that is in search_path.
+const NAMING_TYPES: [Oid; 11] = [
+    pg_sys::REGPROCOID,
+    pg_sys::REGPROCEDUREOID,
+    pg_sys::REGOPEROID,
+    pg_sys::REGOPERATOROID,
+    pg_sys::REGCLASSOID,
+    pg_sys::REGTYPEOID,
+    pg_sys::REGROLEOID,
+    pg_sys::REGNAMESPACEOID,
+    pg_sys::REGCOLLATIONOID,
+    pg_sys::REGCONFIGOID,
+    pg_sys::REGDICTIONARYOID,
+];
+
+/// Could the text form depend on search_path? Of types that extensions have made nobody knows.
+fn names_matter(type_oid: Oid) -> bool {
+    // SAFETY: catalog lookups.
+    let (kind, element) = unsafe {
+        (
+            pg_sys::get_typtype(type_oid) as u8,
+            pg_sys::get_element_type(type_oid),
+        )
+    };
+    match kind {
+        _ if element != Oid::INVALID => names_matter(element),
+        // SAFETY: as above.
+        b'd' => names_matter(unsafe { pg_sys::getBaseType(type_oid) }),
+        b'e' => false,
+        b'b' => {
+            type_oid.to_u32() >= pg_sys::FirstNormalObjectId || NAMING_TYPES.contains(&type_oid)
+        }
+        _ => true,
+    }
+}
+
 /// While it lives, the settings that text forms depend on have the values that remote sessions have: DateStyle ISO,
-/// IntervalStyle postgres, extra_float_digits 3, search_path pg_catalog, xmloption content. They are set at a GUC
-/// nest level of their own, as `set_transmission_modes` of postgres_fdw does; an unwinding error leaves the level to
-/// the abort of the (sub)transaction.
+/// IntervalStyle postgres, extra_float_digits 1 or more, xmloption content and, where names matter, search_path pg_catalog. They
+/// are set at a GUC nest level of their own, as `set_transmission_modes` of postgres_fdw does; an unwinding error leaves
+/// the level to the abort of the (sub)transaction.
 pub struct Transmission {
     nest_level: i32,
 }
 
 impl Transmission {
     pub fn begin() -> Transmission {
-        // SAFETY: the level is left in Drop or by the abort.
-        let nest_level = unsafe { pg_sys::NewGUCNestLevel() };
-        let transmission = Transmission { nest_level };
-        // SAFETY: plain variables of the backend.
-        unsafe {
-            if pg_sys::DateStyle != pg_sys::USE_ISO_DATES as i32 {
-                set(c"datestyle", c"ISO");
-            }
-            if pg_sys::IntervalStyle != pg_sys::INTSTYLE_POSTGRES as i32 {
-                set(c"intervalstyle", c"postgres");
-            }
-            if pg_sys::extra_float_digits < 3 {
-                set(c"extra_float_digits", c"3");
-            }
-            if xmloption as u32 != pg_sys::XmlOptionType::XMLOPTION_CONTENT {
-                set(c"xmloption", c"content");
-            }
-        }
-        // For reg* types.
+        let transmission = Transmission::with_own_level();
+        set_values();
         set(c"search_path", c"pg_catalog");
         transmission
+    }
+
+    /// As far as something that depends so much needs it.
+    pub fn begin_for(dependence: Dependence) -> Option<Transmission> {
+        match dependence {
+            Dependence::Nothing => None,
+            Dependence::Settings if values_are_set() => None,
+            Dependence::Settings => {
+                let transmission = Transmission::with_own_level();
+                set_values();
+                Some(transmission)
+            }
+            Dependence::Names => Some(Transmission::begin()),
+        }
+    }
+
+    fn with_own_level() -> Transmission {
+        Transmission {
+            // SAFETY: the level is left in Drop or by the abort.
+            nest_level: unsafe { pg_sys::NewGUCNestLevel() },
+        }
+    }
+}
+
+/// The settings but for search_path, with the value that they must have and whether they have it. Digits from 1 up all
+/// mean the shortest exact form.
+fn values() -> [(bool, &'static CStr, &'static CStr); 4] {
+    // SAFETY: plain variables of the backend.
+    unsafe {
+        [
+            (
+                pg_sys::DateStyle == pg_sys::USE_ISO_DATES as i32,
+                c"datestyle",
+                c"ISO",
+            ),
+            (
+                pg_sys::IntervalStyle == pg_sys::INTSTYLE_POSTGRES as i32,
+                c"intervalstyle",
+                c"postgres",
+            ),
+            (pg_sys::extra_float_digits > 0, c"extra_float_digits", c"3"),
+            (
+                xmloption as u32 == pg_sys::XmlOptionType::XMLOPTION_CONTENT,
+                c"xmloption",
+                c"content",
+            ),
+        ]
+    }
+}
+
+fn values_are_set() -> bool {
+    values().iter().all(|(is_set, ..)| *is_set)
+}
+
+fn set_values() {
+    for (is_set, name, value) in values() {
+        if !is_set {
+            set(name, value);
+        }
     }
 }
 
@@ -83,5 +188,52 @@ pub unsafe fn output(type_oid: Oid, value: Datum) -> Vec<u8> {
         let copy = bytes(text);
         pg_sys::pfree(text.cast());
         copy
+    }
+}
+
+/// An output function, looked up once. What it remembers between calls lives as long.
+#[derive(Debug)]
+pub struct OutputFunction {
+    info: *mut pg_sys::FmgrInfo,
+    context: MemoryContext,
+}
+
+impl OutputFunction {
+    /// That of a type.
+    pub fn of(type_oid: Oid) -> OutputFunction {
+        let mut function = Oid::INVALID;
+        let mut is_varlena = false;
+        let info = Box::into_raw(Box::<pg_sys::FmgrInfo>::default());
+        // SAFETY: catalog lookups; the context is deleted with the value.
+        unsafe {
+            let context =
+                MemoryContext::child_of(pg_sys::TopMemoryContext, c"shard_fdw output function");
+            let output = OutputFunction { info, context };
+            pg_sys::getTypeOutputInfo(type_oid, &mut function, &mut is_varlena);
+            pg_sys::fmgr_info_cxt(function, info, context.as_ptr());
+            output
+        }
+    }
+
+    /// Appends the text form. Leaves garbage in the current memory context.
+    ///
+    /// # Safety
+    /// `value` is not null and of the function's type.
+    pub unsafe fn append(&self, value: Datum, out: &mut Vec<u8>) {
+        // SAFETY: by the contract; the text is NUL-terminated.
+        unsafe {
+            let text = pg_sys::OutputFunctionCall(self.info, value);
+            out.extend_from_slice(CStr::from_ptr(text).to_bytes());
+        }
+    }
+}
+
+impl Drop for OutputFunction {
+    fn drop(&mut self) {
+        // SAFETY: both are owned, and nobody uses them any more.
+        unsafe {
+            self.context.delete();
+            drop(Box::from_raw(self.info));
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::wire::{self, append_words};
 use crate::pg::catalog::Column;
+use crate::pg::typio::{Dependence, OutputFunction};
 use pgrx::pg_sys;
 use pgrx::pg_sys::{Datum, Oid};
 use pgrx::varlena::{vardata_any, varsize_any_exhdr};
@@ -76,8 +77,8 @@ enum Layout {
     Versioned(u32),
     /// By this send function.
     Send(u32),
-    /// In text form, by this output function.
-    Output(Oid),
+    /// In text form.
+    Output,
 }
 
 /// Types that travel in binary form where the remote column has the same type: OID, name in pg_catalog, layout.
@@ -170,12 +171,14 @@ pub fn binary_type_name(type_oid: Oid) -> Option<&'static str> {
 const INFINITE_INTERVALS: i32 = 17_00_00;
 
 /// Makes the wire form of one column's values.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Encoder {
     /// Of the attribute, from 0.
     index: usize,
     type_oid: Oid,
     layout: Layout,
+    /// For the text form.
+    output: Option<OutputFunction>,
 }
 
 impl Encoder {
@@ -193,6 +196,7 @@ impl Encoder {
             index: index(column),
             type_oid: column.type_oid,
             layout,
+            output: None,
         })
     }
 
@@ -202,14 +206,11 @@ impl Encoder {
     }
 
     fn output(index: usize, type_oid: Oid) -> Encoder {
-        let mut function = Oid::INVALID;
-        let mut is_varlena = false;
-        // SAFETY: a catalog lookup into two variables.
-        unsafe { pg_sys::getTypeOutputInfo(type_oid, &mut function, &mut is_varlena) };
         Encoder {
             index,
             type_oid,
-            layout: Layout::Output(function),
+            layout: Layout::Output,
+            output: Some(OutputFunction::of(type_oid)),
         }
     }
 
@@ -218,9 +219,12 @@ impl Encoder {
         Encoder::output(self.index, self.type_oid)
     }
 
-    /// Does the wire form depend on settings that must be pinned meanwhile?
-    pub fn depends_on_settings(&self) -> bool {
-        matches!(self.layout, Layout::Output(_))
+    /// What must be pinned while a wire form is made.
+    pub fn dependence(&self) -> Dependence {
+        match self.layout {
+            Layout::Output => Dependence::of_text(self.type_oid),
+            _ => Dependence::Nothing,
+        }
     }
 
     /// Appends the column's value; false for NULL, which appends nothing. Leaves garbage in the current memory context.
@@ -237,9 +241,22 @@ impl Encoder {
             // SAFETY: the row's attribute has this encoder's type, by the contract of `Row::of`.
             Layout::Plain => out.extend_from_slice(unsafe { contents(value) }),
             // SAFETY: likewise.
-            layout => unsafe { append_other(layout, value, out)? },
+            layout => unsafe { self.append_other(layout, value, out)? },
         }
         Ok(true)
+    }
+
+    /// # Safety
+    /// `value` is not null and of the column's type.
+    unsafe fn append_other(&self, layout: Layout, value: Datum, out: &mut Vec<u8>) -> Result<()> {
+        // SAFETY: by the contract.
+        unsafe {
+            match &self.output {
+                Some(output) => output.append(value, out),
+                None => append_other(layout, value, out)?,
+            }
+        }
+        Ok(())
     }
 
     /// The column's value in text form, None for NULL. Leaves garbage in the current memory context.
@@ -304,7 +321,7 @@ unsafe fn append_other(layout: Layout, value: Datum, out: &mut Vec<u8>) -> Resul
                 let sent = pg_sys::OidSendFunctionCall(Oid::from_u32(function), value);
                 out.extend_from_slice(contents(Datum::from(sent)));
             }
-            Layout::Output(function) => append_output(function, value, out),
+            Layout::Output => {}
         }
     }
     Ok(())

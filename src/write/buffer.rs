@@ -7,8 +7,8 @@ use crate::model::option::WriteOptions;
 use crate::model::sql::Sql;
 use crate::model::table::RemoteTable;
 use crate::model::tuples::{Rows, Tuples};
-use crate::pg::typio::Transmission;
-use crate::pg::value::{Encoder, Row};
+use crate::pg::typio::{Dependence, Transmission};
+use crate::pg::value::Row;
 use crate::pq::MAX_PARAMS;
 use crate::remote::budget::Share;
 use crate::remote::pending::{Batch, PendingRows};
@@ -43,7 +43,7 @@ struct Forms {
     /// Text of a statement with arrays: the same whatever the number of rows.
     array_sql: Rc<Sql>,
     element_oids: Vec<u32>,
-    pins_settings: bool,
+    dependence: Dependence,
     /// In which format of COPY the rows can go, once it is known whether they can at all.
     copy: Option<(Format, Rc<Sql>)>,
 }
@@ -54,7 +54,7 @@ impl Forms {
         Forms {
             array_sql: Rc::new(from_arrays(schema, name, &encoding.columns, &owner.clauses)),
             element_oids: encoding.columns.iter().map(element_oid).collect(),
-            pins_settings: encoding.encoders.iter().any(Encoder::depends_on_settings),
+            dependence: encoding.dependence(),
             encoding,
             copy: None,
         }
@@ -131,7 +131,7 @@ impl RelationBuffer {
     /// Encodes a row and adds it. Some: the batch is full and must go.
     pub fn append(&self, row: &Row) -> Result<Option<FlushCause>> {
         let forms = self.forms.borrow();
-        let _pinned = forms.pins_settings.then(Transmission::begin);
+        let _pinned = Transmission::begin_for(forms.dependence);
         let mut rows = self.rows.borrow_mut();
         let encoders = forms.encoding.encoders.iter();
         rows.push(encoders.map(|encoder| move |out: &mut Vec<u8>| encoder.append(row, out)))?;

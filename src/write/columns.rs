@@ -4,6 +4,7 @@ use crate::model::error::Result;
 use crate::model::insert::{Form, Target as Column};
 use crate::model::option::ColumnOptions;
 use crate::pg::target::Target;
+use crate::pg::typio::Dependence;
 use crate::pg::value::{binary_type_name, Encoder};
 use crate::remote::relation::RemoteRelation;
 
@@ -119,6 +120,11 @@ impl Encoding {
                 .collect(),
             encoders: self.encoders.iter().map(Encoder::as_text).collect(),
         }
+    }
+
+    /// What must be pinned while rows are encoded.
+    pub fn dependence(&self) -> Dependence {
+        Dependence::of_all(self.encoders.iter().map(Encoder::dependence))
     }
 
     /// Do all values travel as text?

@@ -3,7 +3,7 @@
 use crate::model::error::Result;
 use crate::model::sql::Sql;
 use crate::pg::target::Target;
-use crate::pg::typio::Transmission;
+use crate::pg::typio::{Dependence, Transmission};
 use crate::pg::value::{Encoder, Row};
 use crate::pq::PgResult;
 use crate::remote::session::SessionRef;
@@ -18,6 +18,7 @@ pub struct SingleRow {
     sql: Rc<Sql>,
     table: Rc<[u8]>,
     encoders: Vec<Encoder>,
+    dependence: Dependence,
     command_id: u32,
     rows: u64,
     stats: WriteStats,
@@ -32,7 +33,7 @@ impl SingleRow {
         sql: Sql,
         command_id: u32,
     ) -> SingleRow {
-        let encoders = sent
+        let encoders: Vec<Encoder> = sent
             .attnums
             .iter()
             .filter_map(|attnum| target.relation.column(*attnum))
@@ -42,6 +43,7 @@ impl SingleRow {
             session,
             sql: Rc::new(sql),
             table: target.relation.name.as_slice().into(),
+            dependence: Dependence::of_all(encoders.iter().map(Encoder::dependence)),
             encoders,
             command_id,
             rows: 0,
@@ -60,7 +62,7 @@ impl SingleRow {
     /// Sends the row, after everything that waits, and returns the shard's answer.
     pub fn execute(&mut self, row: &Row) -> Result<PgResult> {
         let params = {
-            let _pinned = (!self.encoders.is_empty()).then(Transmission::begin);
+            let _pinned = Transmission::begin_for(self.dependence);
             self.encoders
                 .iter()
                 .map(|encoder| encoder.text_value(row).map(Param::text))
