@@ -43,6 +43,10 @@ if [ "$total_skipped" != 0 ]; then
     printf '\nskipped:\n'
     sort -u "$skips_file" | sed 's/^/    /'
 fi
+if [ -s "$failures_file" ]; then
+    printf '\nwhat failed:\n'
+    sed 's/^/    /' "$failures_file"
+fi
 printf '\n%d passed, %d failed, %d skipped\n' "$total_passed" "$total_failed" "$total_skipped"
 if [ "$total_failed" != 0 ]; then
     echo "RESULT: FAILED"

@@ -4,7 +4,8 @@ total_passed=0 total_failed=0 total_skipped=0
 work=$(mktemp -d /tmp/shard_fdw_run.XXXXXX)
 chmod 755 "$work"
 skips_file=$work/skips
-: >"$skips_file"
+failures_file=$work/failures
+: >"$skips_file" >"$failures_file"
 # No stage takes longer, unless the long forms are asked for: a hang shall end as a failure with a log.
 if [ "${LONG:-}" = 1 ]; then stage_limit=6h; else stage_limit=45m; fi
 
@@ -59,6 +60,10 @@ sum_results() { # sum_results LOG passed|failed
 }
 
 show_failures() {
+    # To be told again with the verdict.
+    awk '/ panicked at / { left = 9 }
+        /^(note: |test |--- end of the server log)/ { left = 0 }
+        left-- > 0 { print substr($0, 1, 300) }' "$1" | head -n 60 | sed "s/^/$label: /" >>"$failures_file"
     printf -- '--- what failed, from %s\n' "$1"
     if grep -q '^failures:$' "$1"; then
         awk '/^failures:$/ { show = 1 } /^test result/ { show = 0 } show' "$1" | tail -n 250
