@@ -10,6 +10,8 @@ mod driver;
 mod literals;
 #[path = "compare/outcome.rs"]
 mod outcome;
+#[path = "compare/programs.rs"]
+mod programs;
 #[path = "compare/random.rs"]
 mod random;
 #[path = "compare/script.rs"]

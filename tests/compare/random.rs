@@ -1,11 +1,12 @@
 //! Statements drawn at random, the same on local and on foreign tables: INSERT, COPY, UPDATE, DELETE, savepoints,
-//! blocks and errors in any order.
+//! blocks, programs of `programs.rs` and errors in any order.
 //!
 //! `SEED=n` repeats a run, `LONG=1` makes it longer. A failing statement holds errors of one SQLSTATE only.
 
-use crate::common::{long, Reply};
+use crate::common::{long, Fields, Reply};
 use crate::driver::{rows_differ, usual_ways, Databases, Kind, Side};
 use crate::outcome::Outcome;
+use crate::programs::FUNCTIONS;
 use crate::script::{parse, Item};
 
 const TABLES: &str = "
@@ -30,8 +31,32 @@ ALTER TABLE t3b ADD PRIMARY KEY (id), ADD CHECK (n < 1000000);
     PRIMARY KEY (id);
 ";
 
+/// Options of the servers, which must not make a difference.
+const OPTIONS: [&[(&str, &str)]; 4] = [
+    &[],
+    &[("fetch_size", "1")],
+    &[("fetch_size", "3"), ("keep_connections", "false")],
+    &[("parallel_commit", "false"), ("parallel_abort", "false")],
+];
+
+/// Gives both servers these options, or takes them away again.
+fn set_options(side: &mut Side, options: &[(&str, &str)], on: bool) {
+    if options.is_empty() {
+        return;
+    }
+    let change = |(name, value): &(&str, &str)| match on {
+        true => format!("ADD {name} '{value}'"),
+        false => format!("DROP {name}"),
+    };
+    let list = options.iter().map(change).collect::<Vec<_>>().join(", ");
+    for server in ["s1", "s2"] {
+        let alter = format!("ALTER SERVER {server} OPTIONS ({list})");
+        side.main.run(&alter).expect_ok();
+    }
+}
+
 /// Numbers that look random and are the same for the same seed (splitmix64).
-struct Dice(u64);
+pub struct Dice(u64);
 
 impl Dice {
     fn roll(&mut self) -> u64 {
@@ -42,11 +67,11 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.roll() % limit
     }
 
-    fn one_in(&mut self, n: u64) -> bool {
+    pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 }
@@ -66,9 +91,10 @@ enum Fault {
     NoLeaf,
 }
 
-struct Author {
-    dice: Dice,
-    next_id: u64,
+pub struct Author {
+    pub dice: Dice,
+    /// The last id that was used.
+    pub next_id: u64,
     savepoints: Vec<u64>,
     in_transaction: bool,
 }
@@ -123,7 +149,7 @@ impl Author {
         rows
     }
 
-    fn insert(&mut self) -> String {
+    pub fn insert(&mut self) -> String {
         let fault = self.fault();
         let rows: Vec<String> = self
             .rows(fault)
@@ -138,7 +164,7 @@ impl Author {
         format!("INSERT INTO t VALUES {}{end}", rows.join(", "))
     }
 
-    fn insert_query(&mut self) -> String {
+    pub fn insert_query(&mut self) -> String {
         let first = self.next_id + 1;
         self.next_id += 1000;
         // Ids stay unique: what is read from one span of them is written to a new one.
@@ -200,10 +226,10 @@ impl Author {
             ""
         };
         format!(
-            "DO $$ DECLARE n bigint; BEGIN {}; GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE '%', n; \
+            "DO $$ DECLARE total bigint; BEGIN {}; GET DIAGNOSTICS total = ROW_COUNT; RAISE NOTICE '%', total; \
              BEGIN {second}; {}; {raise} \
              EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'caught %', SQLSTATE; END; \
-             SELECT count(*) INTO n FROM t; RAISE NOTICE '% rows', n; END $$",
+             SELECT count(*) INTO total FROM t; RAISE NOTICE '% rows', total; END $$",
             first.replace(" RETURNING k, id", ""),
             third.replace(" RETURNING k, id", ""),
         )
@@ -250,12 +276,13 @@ impl Author {
     }
 
     fn next(&mut self) -> Drawn {
-        let sql = match self.dice.below(12) {
+        let sql = match self.dice.below(14) {
             0..=2 => self.insert(),
             3 | 4 => self.insert_query(),
             5 | 6 => return self.copy(),
             7 => self.block(),
             8 | 9 => self.change(),
+            10 | 11 => self.program(),
             _ => self.transaction(),
         };
         Drawn { sql, data: None }
@@ -269,6 +296,13 @@ fn run(side: &mut Side, drawn: &Drawn) -> Reply {
     }
 }
 
+/// Statements that cannot work prove nothing (class 42: syntax, names, types).
+fn is_mistake(reply: &Reply) -> bool {
+    let caught = |notice: &Fields| notice.message().starts_with("caught 42");
+    let failed = |error: &Fields| error.sqlstate().starts_with("42");
+    reply.notices.iter().any(caught) || reply.error.as_ref().is_some_and(failed)
+}
+
 #[test]
 fn random_statements() {
     let seed = std::env::var("SEED")
@@ -276,11 +310,15 @@ fn random_statements() {
         .and_then(|seed| seed.parse().ok())
         .unwrap_or(20_240_229);
     let statements = if long() { 2000 } else { 150 };
+    // One set of options for each way, or with LONG=1 every set.
+    let sets = if long() { OPTIONS.len() } else { 1 };
+    let ways = usual_ways().flat_map(|way| std::iter::repeat_n(way, sets));
     let databases = Databases::start();
-    for (round, way) in (0u64..).zip(usual_ways()) {
+    for ((round, way), options) in (0u64..).zip(ways).zip(OPTIONS.iter().cycle()) {
         let seed = seed + round;
         let mut local = databases.side(Kind::Local);
         let mut foreign = databases.side(Kind::Foreign(way));
+        set_options(&mut foreign, options, true);
         for item in &parse(TABLES)[0].items {
             for side in [&mut local, &mut foreign] {
                 match item {
@@ -290,6 +328,9 @@ fn random_statements() {
                     }
                 }
             }
+        }
+        for side in [&mut local, &mut foreign] {
+            side.main.run(FUNCTIONS).expect_ok();
         }
         let mut author = Author {
             dice: Dice(seed),
@@ -309,6 +350,7 @@ fn random_statements() {
                 author.next()
             };
             let (here, there) = (run(&mut local, &drawn), run(&mut foreign, &drawn));
+            assert!(!is_mistake(&here), "{}: {here:?}", drawn.sql);
             status = here.status;
             if status == 'I' {
                 author.in_transaction = false;
@@ -328,11 +370,13 @@ fn random_statements() {
             if let Some(difference) = difference {
                 let last = history.len().saturating_sub(12);
                 panic!(
-                    "SEED={} {way}, statement {number}:\n{}\n{difference}",
+                    "SEED={} {way}, {options:?}, statement {number}:\n{}\n{difference}",
                     seed - round,
                     history[last..].join("\n")
                 );
             }
         }
+        foreign.main.run("ROLLBACK");
+        set_options(&mut foreign, options, false);
     }
 }
