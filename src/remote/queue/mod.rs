@@ -76,6 +76,8 @@ pub struct Queue {
     /// Bytes of the statements in libpq's pipeline.
     pipeline_bytes: usize,
     unsent: bool,
+    /// Bytes of statements handed to libpq since it last had sent everything: it holds no more than these.
+    handed_over: usize,
     /// What of the memory that rows may take is taken here.
     share: Share,
     /// A message has ended and nothing has been answered since.
@@ -104,10 +106,9 @@ impl Queue {
         self.pipeline_bytes + self.unsent_data()
     }
 
-    /// Bytes that the socket is known not to have taken, and those that it may not have taken.
+    /// Bytes that the socket may not have taken yet.
     pub fn unsent_bytes(&self) -> usize {
-        let pipeline = if self.unsent { self.pipeline_bytes } else { 0 };
-        pipeline + self.unsent_data()
+        self.handed_over.min(self.pipeline_bytes) + self.unsent_data()
     }
 
     fn unsent_data(&self) -> usize {
@@ -189,6 +190,7 @@ impl Queue {
             .map_err(|error| error.message)?;
         let bytes = statement.len();
         self.pipeline_bytes += bytes;
+        self.handed_over += bytes;
         self.unsent = true;
         self.entries.push_back(Entry {
             role,
@@ -216,6 +218,9 @@ impl Queue {
 
     fn flush(&mut self, connection: &mut Connection) -> Sent<()> {
         self.unsent = connection.flush().map_err(|error| error.message)? == Flush::Pending;
+        if !self.unsent {
+            self.handed_over = 0;
+        }
         Ok(())
     }
 
@@ -377,6 +382,7 @@ impl Queue {
         self.backlog.clear();
         self.backlog_bytes = 0;
         self.pipeline_bytes = 0;
+        self.handed_over = 0;
         self.unsent = false;
         self.share.set(0);
     }
