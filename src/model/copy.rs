@@ -11,6 +11,24 @@ pub enum Format {
     Binary,
 }
 
+impl Format {
+    /// What comes before the rows. Binary: signature, flags, length of an extension.
+    pub fn header(self) -> &'static [u8] {
+        match self {
+            Format::Text => b"",
+            Format::Binary => b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0",
+        }
+    }
+
+    /// What comes after them. Binary: -1 in place of a number of fields.
+    pub fn trailer(self) -> &'static [u8] {
+        match self {
+            Format::Text => b"",
+            Format::Binary => b"\xff\xff",
+        }
+    }
+}
+
 /// `COPY table (…) FROM STDIN (…)`.
 pub fn copy_from(schema: &[u8], table: &[u8], columns: &[Target], format: Format) -> Sql {
     let mut sql = Sql::from("COPY ");
@@ -29,11 +47,11 @@ pub fn copy_from(schema: &[u8], table: &[u8], columns: &[Target], format: Format
     sql
 }
 
-/// Rows whose fields are text, in COPY's text format with its default delimiter and NULL. The end of the data needs no
-/// mark in the protocol of version 3.
-pub fn text_data(tuples: &Tuples) -> Vec<u8> {
+/// Appends rows whose fields are text, in COPY's text format with its default delimiter and NULL. The end of the data needs
+/// no mark in the protocol of version 3.
+pub fn append_text(tuples: &Tuples, out: &mut Vec<u8>) {
     // A field's length takes as much room as delimiter and a few escapes.
-    let mut out = Vec::with_capacity(tuples.bytes());
+    out.reserve(tuples.bytes());
     for row in tuples.rows() {
         for (position, value) in row.values().enumerate() {
             if position > 0 {
@@ -41,12 +59,11 @@ pub fn text_data(tuples: &Tuples) -> Vec<u8> {
             }
             match value {
                 None => out.extend_from_slice(b"\\N"),
-                Some(text) => escape(text, &mut out),
+                Some(text) => escape(text, out),
             }
         }
         out.push(b'\n');
     }
-    out
 }
 
 /// In an encoding that servers use, no byte of a longer character looks like one of these.
@@ -126,7 +143,9 @@ mod tests {
             &[Some(""), Some("\\N")],
             &[Some("\\."), Some("t\tn\nr\r")],
         ]);
-        assert_eq!(text_data(&rows), b"a\t\\N\n\t\\\\N\n\\\\.\tt\\tn\\nr\\r\n");
+        let mut out = Vec::new();
+        append_text(&rows, &mut out);
+        assert_eq!(out, b"a\t\\N\n\t\\\\N\n\\\\.\tt\\tn\\nr\\r\n");
     }
 
     #[test]

@@ -3,10 +3,6 @@
 
 use crate::model::array::ArrayBuilder;
 
-/// What comes before the tuples (`COPY`, file format, binary): signature, flags, length of an extension.
-const HEADER: [u8; 19] = *b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// What comes after them, in place of a number of fields.
-const TRAILER: [u8; 2] = (-1_i16).to_be_bytes();
 /// The length that stands for NULL.
 const NULL_LENGTH: i32 = -1;
 
@@ -26,18 +22,17 @@ pub struct Tuples {
 impl Tuples {
     /// No rows yet. `width`: the number of fields, at most 1600 as a table has.
     pub fn new(width: usize) -> Tuples {
-        Tuples::with_capacity(width, 0)
+        Tuples::reusing(width, Vec::new())
     }
 
-    /// The same with room for this many bytes.
-    pub fn with_capacity(width: usize, bytes: usize) -> Tuples {
-        let mut buffer = Vec::with_capacity(bytes.max(HEADER.len()));
-        buffer.extend_from_slice(&HEADER);
+    /// The same, in memory that is there.
+    pub fn reusing(width: usize, mut bytes: Vec<u8>) -> Tuples {
+        bytes.clear();
         Tuples {
             width,
-            bytes: buffer,
-            end: HEADER.len(),
-            last: HEADER.len(),
+            bytes,
+            end: 0,
+            last: 0,
             count: 0,
         }
     }
@@ -53,7 +48,7 @@ impl Tuples {
 
     /// Size of the rows in bytes.
     pub fn bytes(&self) -> usize {
-        self.end - HEADER.len()
+        self.end
     }
 
     /// Size of the last row in bytes.
@@ -87,7 +82,7 @@ impl Tuples {
 
     /// Takes the last row away and returns it alone. There must be one.
     pub fn split_last(&mut self) -> Tuples {
-        let mut tail = Tuples::with_capacity(self.width, HEADER.len() + self.last_row_bytes() + 2);
+        let mut tail = Tuples::new(self.width);
         tail.bytes
             .extend_from_slice(&self.bytes[self.last..self.end]);
         tail.end = tail.bytes.len();
@@ -98,10 +93,9 @@ impl Tuples {
         tail
     }
 
-    /// The data of `COPY … FROM STDIN (FORMAT binary)`.
-    pub fn into_copy(mut self) -> Vec<u8> {
+    /// The rows as COPY in binary format has them, without its header and trailer.
+    pub fn into_bytes(mut self) -> Vec<u8> {
         self.bytes.truncate(self.end);
-        self.bytes.extend_from_slice(&TRAILER);
         self.bytes
     }
 
@@ -109,7 +103,7 @@ impl Tuples {
     pub fn rows(&self) -> Rows<'_> {
         Rows {
             width: self.width,
-            rest: &self.bytes[HEADER.len()..self.end],
+            rest: &self.bytes[..self.end],
         }
     }
 }
@@ -225,14 +219,10 @@ mod tests {
     }
 
     #[test]
-    fn copy_data_is_what_the_documentation_says() {
-        let mut tuples = Tuples::new(1);
-        push(&mut tuples, &[Some("x")]);
-        let bytes = tuples.into_copy();
-        assert_eq!(
-            bytes,
-            b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0\0\x01\0\0\0\x01x\xff\xff"
-        );
+    fn tuples_are_those_of_the_documentation() {
+        let mut tuples = Tuples::new(2);
+        push(&mut tuples, &[Some("x"), None]);
+        assert_eq!(tuples.into_bytes(), b"\0\x02\0\0\0\x01x\xff\xff\xff\xff");
     }
 
     #[test]

@@ -278,6 +278,20 @@ impl Connection {
         self.check(outcome >= 0).map(|()| outcome == 1)
     }
 
+    /// Has something come that has not been read? The end of the stream counts too.
+    pub fn has_input(&self) -> bool {
+        let Some(socket) = self.socket() else {
+            return false;
+        };
+        let mut wanted = sys::PollFd {
+            fd: socket,
+            events: sys::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: one valid entry; with a timeout of 0 the call returns at once.
+        unsafe { sys::poll(&mut wanted, 1, 0) > 0 }
+    }
+
     /// Ends the COPY that is under way; with a message, it fails with that. False: there was no room, try again.
     pub fn put_copy_end(&mut self, failure: Option<&CStr>) -> Result<bool> {
         let failure = failure.map_or(std::ptr::null(), CStr::as_ptr);

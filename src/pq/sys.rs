@@ -4,7 +4,7 @@
 //! a value that the generated Rust enum does not have, which would be undefined behaviour at once. The same goes for
 //! what the headers of libpq 15 lack.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_short, c_ulong};
 
 pub use libpq_sys::{
     PGconn, PGresult, PQbackendPID, PQclear, PQcmdStatus, PQconndefaults, PQconnectStartParams,
@@ -21,6 +21,21 @@ extern "C" {
     pub fn PQtransactionStatus(connection: *const PGconn) -> c_int;
     pub fn PQpipelineStatus(connection: *const PGconn) -> c_int;
     pub fn PQconnectPoll(connection: *mut PGconn) -> c_int;
+}
+
+/// `struct pollfd` of `poll.h`.
+#[repr(C)]
+pub struct PollFd {
+    pub fd: c_int,
+    pub events: c_short,
+    pub revents: c_short,
+}
+
+pub const POLLIN: c_short = 1;
+
+extern "C" {
+    /// Of the C library: libpq has its own only from 17 on.
+    pub fn poll(entries: *mut PollFd, count: c_ulong, timeout: c_int) -> c_int;
 }
 
 #[cfg(any(feature = "pg16", feature = "pg17", feature = "pg18"))]

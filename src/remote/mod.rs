@@ -15,6 +15,7 @@ mod queue;
 pub mod relation;
 mod rows;
 pub mod session;
+pub mod spare;
 pub mod statement;
 pub mod stats;
 mod transaction;

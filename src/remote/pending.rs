@@ -13,6 +13,11 @@ pub enum Batch {
     Question(Vec<Statement>, Rc<CopyQuestion>),
 }
 
+/// Are both the same buffer? Only addresses tell, and those of the objects alone.
+pub fn is_same(one: &Rc<dyn PendingRows>, other: &Rc<dyn PendingRows>) -> bool {
+    std::ptr::addr_eq(Rc::as_ptr(one), Rc::as_ptr(other))
+}
+
 /// Rows accepted and not yet sent. The write side implements it; the session calls it when the rows must go.
 pub trait PendingRows {
     /// Nesting level of the statement that the rows belong to.
@@ -28,6 +33,9 @@ pub trait PendingRows {
 
     /// Takes the rows as batches.
     fn take(&self, cause: FlushCause) -> Vec<Batch>;
+
+    /// Takes the rows to add them to the COPY that is open for them.
+    fn take_more(&self) -> Option<CopyIn>;
 
     /// A batch has been answered with this number of rows.
     fn answered(&self, rows: u64);

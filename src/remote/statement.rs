@@ -1,5 +1,6 @@
 //! One command for a shard, and what an error report says about it.
 
+use crate::model::copy::Format;
 use crate::model::error::FdwError;
 use crate::model::sql::Sql;
 use crate::pq;
@@ -110,12 +111,14 @@ impl Statement {
     }
 }
 
-/// A COPY … FROM STDIN with all of its data.
+/// Rows for a COPY … FROM STDIN.
 pub struct CopyIn {
     pub sql: Rc<Sql>,
+    pub format: Format,
     /// Remote name of the table, as its errors have it.
     pub table: Vec<u8>,
-    pub data: Vec<u8>,
+    /// In the format, without what comes before and after all rows.
+    pub rows: Vec<u8>,
     pub subject: Subject,
 }
 

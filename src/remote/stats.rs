@@ -64,6 +64,12 @@ impl WriteStats {
         self.flushes[cause as usize] += 1;
     }
 
+    /// Counts rows that are added to a statement under way.
+    pub fn count_more(&mut self, rows: u64, bytes: u64) {
+        self.rows += rows;
+        self.bytes += bytes;
+    }
+
     /// Counts a statement with one row that never waited in a buffer.
     pub fn count_single(&mut self, bytes: u64) {
         self.batches += 1;
@@ -112,6 +118,13 @@ impl Counters {
     pub fn count(&self, cause: FlushCause, rows: u64, bytes: u64) {
         let mut writes = self.writes.get();
         writes.count(cause, rows, bytes);
+        self.writes.set(writes);
+    }
+
+    /// As [`WriteStats::count_more`].
+    pub fn count_more(&self, rows: u64, bytes: u64) {
+        let mut writes = self.writes.get();
+        writes.count_more(rows, bytes);
         self.writes.set(writes);
     }
 

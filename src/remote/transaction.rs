@@ -8,6 +8,7 @@ use crate::pq::{CancelProgress, CancelRequest};
 use crate::remote::cache::{self, in_transaction};
 use crate::remote::queue::{is_farewell, Role};
 use crate::remote::session::{drain_all, wait_for, Session, SessionRef};
+use crate::remote::spare;
 use crate::remote::statement::{add_context, Statement};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::{Duration, Instant};
@@ -261,6 +262,7 @@ fn forget_all() -> Result<()> {
     for session in cache::all() {
         session.end_transaction();
     }
+    spare::clear();
     Ok(())
 }
 

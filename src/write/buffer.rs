@@ -1,6 +1,6 @@
 //! The relation buffer: rows accepted for one foreign table and not yet sent, already in wire form.
 
-use crate::model::copy::{copy_from, text_data, Format};
+use crate::model::copy::{append_text, copy_from, Format};
 use crate::model::error::Result;
 use crate::model::insert::{from_arrays, from_values, Clauses, Form, Target as Column};
 use crate::model::option::WriteOptions;
@@ -12,6 +12,7 @@ use crate::pg::value::Row;
 use crate::pq::MAX_PARAMS;
 use crate::remote::budget::Share;
 use crate::remote::pending::{Batch, PendingRows};
+use crate::remote::spare;
 use crate::remote::statement::{CopyIn, Param, Statement, Subject};
 use crate::remote::stats::{FlushCause, WriteStats};
 use crate::write::columns::Encoding;
@@ -20,6 +21,8 @@ use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::rc::Rc;
 
+/// How many bytes are handed to an open COPY at a time: so few that they are still near the processor when they are sent.
+const STREAM_BYTES: usize = 64 << 10;
 /// OID of type `text`, the element type of columns that travel as text.
 const TEXT: u32 = 25;
 /// OID of type `int8`, for the number of rows of a table without columns.
@@ -140,6 +143,12 @@ impl RelationBuffer {
         Ok(self.stream.is_full(rows.count(), rows.bytes(), ready))
     }
 
+    /// Are there enough rows to hand them to a COPY that is open for them?
+    #[inline]
+    pub fn can_stream(&self) -> bool {
+        self.rows.borrow().bytes() >= STREAM_BYTES && self.forms.borrow().copy.is_some()
+    }
+
     /// Rows that the shard stored and that have not been reported before.
     pub fn take_unreported(&self) -> u64 {
         self.unreported.take()
@@ -210,19 +219,30 @@ impl RelationBuffer {
         self.stats.set(stats);
     }
 
-    fn copy_batch(&self, rows: Tuples, cause: FlushCause, format: Format, sql: Rc<Sql>) -> Batch {
+    fn copy_in(&self, rows: Tuples, format: Format, sql: Rc<Sql>) -> CopyIn {
         let count = rows.count();
-        let data = match format {
-            Format::Binary => rows.into_copy(),
-            Format::Text => text_data(&rows),
+        let rows = match format {
+            Format::Binary => rows.into_bytes(),
+            Format::Text => {
+                let mut text = spare::take();
+                append_text(&rows, &mut text);
+                spare::put(rows.into_bytes());
+                text
+            }
         };
-        self.note(cause, count, data.len());
-        Batch::Copy(CopyIn {
+        CopyIn {
             sql,
+            format,
             table: self.owner.remote.name.clone(),
-            data,
+            rows,
             subject: self.subject(count),
-        })
+        }
+    }
+
+    fn take_rows(&self) -> Tuples {
+        let width = self.forms.borrow().encoding.columns.len();
+        self.share.set(0);
+        self.rows.replace(Tuples::reusing(width, spare::take()))
     }
 
     /// As many multi-row INSERTs as `batch_size` asks for.
@@ -293,17 +313,18 @@ impl PendingRows for RelationBuffer {
     }
 
     fn take(&self, cause: FlushCause) -> Vec<Batch> {
-        let empty = Tuples::new(self.forms.borrow().encoding.columns.len());
-        let mut rows = self.rows.replace(empty);
-        self.share.set(0);
-        if rows.is_empty() {
+        if self.is_empty() {
             return Vec::new();
         }
+        let mut rows = self.take_rows();
         let copy = self.forms.borrow().copy.clone();
         let mut batches = Vec::new();
         match copy.filter(|_| self.stream.copies(rows.count(), rows.bytes())) {
             Some((format, sql)) => {
-                batches.push(self.copy_batch(rows, cause, format, sql));
+                let count = rows.count();
+                let copy = self.copy_in(rows, format, sql);
+                self.note(cause, count, copy.rows.len());
+                batches.push(Batch::Copy(copy));
                 self.stream.has_copied();
             }
             None => {
@@ -313,6 +334,7 @@ impl PendingRows for RelationBuffer {
                 if let Some(row) = alone {
                     self.insert_batches(&row, cause, &mut batches);
                 }
+                spare::put(rows.into_bytes());
                 if self.stream.wants_to_ask(cause) {
                     let question = self.stream.question().clone();
                     batches.push(Batch::Question(self.question.clone(), question));
@@ -323,14 +345,23 @@ impl PendingRows for RelationBuffer {
         batches
     }
 
+    fn take_more(&self) -> Option<CopyIn> {
+        let (format, sql) = self.forms.borrow().copy.clone()?;
+        let rows = self.take_rows();
+        let count = rows.count();
+        let copy = self.copy_in(rows, format, sql);
+        let mut stats = self.stats.get();
+        stats.count_more(count as u64, copy.rows.len() as u64);
+        self.stats.set(stats);
+        Some(copy)
+    }
+
     fn answered(&self, rows: u64) {
         self.answered.set(self.answered.get() + rows);
         self.unreported.set(self.unreported.get() + rows);
     }
 
     fn discard(&self) {
-        let width = self.forms.borrow().encoding.columns.len();
-        self.rows.replace(Tuples::new(width));
-        self.share.set(0);
+        drop(self.take_rows());
     }
 }

@@ -305,6 +305,9 @@ impl Insert {
                 if let Some(cause) = full {
                     let rows: Rc<dyn PendingRows> = buffer.clone();
                     session.flush(&rows, cause)?;
+                } else if buffer.can_stream() && session.pending_count() == 1 {
+                    let rows: Rc<dyn PendingRows> = buffer.clone();
+                    session.stream(&rows)?;
                 }
                 memory::make_room()?;
                 nudge_all()?;

@@ -45,7 +45,12 @@ struct Entry {
 enum Waiting {
     Statement(Statement, Role),
     Sync,
-    Copy(CopyIn, Role),
+    Copy {
+        copy: CopyIn,
+        role: Role,
+        /// No rows will be added.
+        closed: bool,
+    },
 }
 
 impl Waiting {
@@ -53,7 +58,7 @@ impl Waiting {
         match self {
             Waiting::Statement(statement, _) => statement.len(),
             Waiting::Sync => 0,
-            Waiting::Copy(copy, _) => copy.data.len(),
+            Waiting::Copy { copy, .. } => copy.rows.len(),
         }
     }
 }
@@ -142,19 +147,51 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes a COPY, which is a message of its own.
+    /// Takes rows for a COPY: that which is open for them, or else one that is a message of its own.
     pub fn copy(&mut self, connection: &mut Connection, copy: CopyIn, role: Role) -> Sent<()> {
+        if let Some(running) = self.open_copy(&role) {
+            running.extend(copy);
+            self.share.set(self.unsent_bytes());
+            return Ok(());
+        }
         if self.has_open_message() {
             self.end_message(connection)?;
         }
-        self.wait(Waiting::Copy(copy, role));
+        self.wait(Waiting::Copy {
+            copy,
+            role,
+            closed: false,
+        });
         Ok(())
     }
 
-    /// Ends the message: the shard answers everything up to here.
+    fn open_copy(&mut self, owner: &Role) -> Option<&mut Running> {
+        let is_last = self.backlog.is_empty();
+        let running = self.running.as_mut();
+        running.filter(|running| is_last && running.accepts(owner))
+    }
+
+    /// Is a COPY open for these rows?
+    pub fn is_open_for(&mut self, owner: &Role) -> bool {
+        self.open_copy(owner).is_some()
+    }
+
+    /// The answer to the last COPY is wanted: no rows will be added.
+    pub fn close_copy(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.close();
+        }
+        if let Some(Waiting::Copy { closed, .. }) = self.backlog.back_mut() {
+            *closed = true;
+        }
+    }
+
+    /// Ends the message, if one is open: the shard answers everything up to here.
     pub fn end_message(&mut self, connection: &mut Connection) -> Sent<()> {
         if self.has_backlog() {
-            self.wait(Waiting::Sync);
+            if self.has_open_message() {
+                self.wait(Waiting::Sync);
+            }
             return Ok(());
         }
         self.sync(connection)?;
@@ -168,6 +205,7 @@ impl Queue {
     }
 
     fn wait(&mut self, waiting: Waiting) {
+        self.close_copy();
         self.backlog_bytes += waiting.len();
         self.backlog.push_back(waiting);
         self.share.set(self.unsent_bytes());
@@ -243,7 +281,11 @@ impl Queue {
             } else {
                 Ok(())
             };
-            let read = connection.consume_input().map_err(|error| error.message);
+            // While data is sent, libpq reads by itself what keeps the shard from taking it.
+            let read = match self.running.as_ref().is_some_and(Running::is_sending) {
+                true => Ok(()),
+                false => connection.consume_input().map_err(|error| error.message),
+            };
             // What has come is read also if nothing more will.
             let goes_on = match &mut self.running {
                 Some(running) => {
@@ -277,7 +319,7 @@ impl Queue {
         }
         let mut has_sent = false;
         while let Some(next) = self.backlog.front() {
-            if matches!(next, Waiting::Copy(..)) && !self.entries.is_empty() {
+            if matches!(next, Waiting::Copy { .. }) && !self.entries.is_empty() {
                 break;
             }
             self.backlog_bytes -= next.len();
@@ -286,8 +328,12 @@ impl Queue {
                     self.hand_over(connection, &statement, role)?;
                 }
                 Some(Waiting::Sync) => self.sync(connection)?,
-                Some(Waiting::Copy(copy, role)) => {
-                    self.running = Some(Running::start(connection, copy, role)?);
+                Some(Waiting::Copy { copy, role, closed }) => {
+                    let mut running = Running::start(connection, copy, role)?;
+                    if closed {
+                        running.close();
+                    }
+                    self.running = Some(running);
                     self.unsent = true;
                     return Ok(true);
                 }

@@ -22,7 +22,7 @@ impl Session {
         self.lose_on_error(&mut state, sent)
     }
 
-    /// Adds a COPY, which is a message of its own.
+    /// Adds rows of a COPY, and sends what the socket takes.
     pub(in crate::remote) fn queue_copy(&self, copy: CopyIn, role: Role) -> Result<()> {
         let mut state = self.state.borrow_mut();
         let State { link, queue, .. } = &mut *state;
@@ -30,7 +30,10 @@ impl Session {
             Some(link) => queue.copy(&mut link.connection, copy, role),
             None => Err(b"there is no connection".to_vec()),
         };
-        self.lose_on_error(&mut state, sent)
+        self.lose_on_error(&mut state, sent)?;
+        drop(state);
+        self.advance();
+        self.check()
     }
 
     /// Ends the current message, and sends what the socket takes.
@@ -87,6 +90,11 @@ impl Session {
             let error = self.lost_error(&reason);
             state.lose_connection(error);
         }
+    }
+
+    /// No more rows are to follow on those of the COPY that is open.
+    pub(super) fn close_copy(&self) {
+        self.state.borrow_mut().queue.close_copy();
     }
 
     /// Ends a message that has been begun: without that the shard would answer nothing of it. An error shows as a
@@ -194,6 +202,9 @@ pub(in crate::remote) fn wait_for(
 
 /// Waits until everything sent on the sessions has been answered, and returns the first error.
 pub fn drain_all(sessions: &[&Session]) -> Result<()> {
+    for session in sessions {
+        session.close_copy();
+    }
     wait_for(
         sessions,
         |session| session.state.borrow().queue.is_empty(),

@@ -79,8 +79,12 @@ impl Session {
                     self.queue(&batch, Role::Batch(rows.clone()))?;
                 }
                 Batch::Copy(copy) => {
-                    self.count(cause, &copy.subject, copy.data.len());
+                    self.count(cause, &copy.subject, copy.rows.len());
                     self.queue_copy(copy, Role::Batch(rows.clone()))?;
+                    if self.pending_count() > 1 {
+                        // Another buffer will want the connection.
+                        self.close_copy();
+                    }
                 }
                 Batch::Question(statements, question) => {
                     self.queue_question(&statements, &question)?;
@@ -138,6 +142,32 @@ impl Session {
         match &self.state.borrow().lost {
             Some(lost) if lost.level == xact::nest_level() => Err(lost.error.clone()),
             _ => Ok(()),
+        }
+    }
+
+    /// Hands the rows to the COPY that is open for them, if one is.
+    pub fn stream(&self, rows: &Rc<dyn PendingRows>) -> Result<()> {
+        let role = Role::Batch(rows.clone());
+        if !self.state.borrow_mut().queue.is_open_for(&role) {
+            return Ok(());
+        }
+        let in_flight = self.state.borrow().queue.bytes_in_flight();
+        if in_flight > 0 && in_flight + rows.bytes() > guc::max_in_flight() {
+            return Ok(());
+        }
+        self.check()?;
+        let written_by = rows.command_id();
+        self.declare_where(|cursor| cursor.command_id <= written_by)?;
+        match rows.take_more() {
+            Some(copy) => {
+                let count = copy
+                    .subject
+                    .rows
+                    .map_or(0, |(first, last)| last - first + 1);
+                self.counters.count_more(count, copy.rows.len() as u64);
+                self.queue_copy(copy, role)
+            }
+            None => Ok(()),
         }
     }
 
