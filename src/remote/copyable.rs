@@ -79,8 +79,10 @@ pub fn lock(table: &RemoteTable) -> Statement {
 /// The question for a table and the columns that get values. `overriding`: values for identity columns are taken as they
 /// are, which is what COPY always does.
 ///
-/// Column types come from the parser, which sees the table as it is. The rest comes from a snapshot, that of the whole
-/// transaction in REPEATABLE READ: a trigger or rule made between it and the lock is missed.
+/// Column types come from the parser, and row security from a cache: both see the table as it is. The rest comes from a
+/// snapshot, that of the whole transaction in REPEATABLE READ. What COPY would pass by of changes made between it and the
+/// lock, a first rule or an identity, shows in the catalog's rows for table and columns: somebody has replaced the
+/// versions of them that the snapshot sees. (Triggers made since then are obeyed by COPY as well.)
 pub fn question(table: &RemoteTable, columns: &[&[u8]], overriding: bool) -> Statement {
     let mut names = ArrayBuilder::new(TEXT);
     for column in columns {
@@ -120,8 +122,11 @@ const TEXT_ARRAY: u32 = 1009;
 /// `tgtype & 7 = 7`: BEFORE, for each row, on INSERT (`catalog/pg_trigger.h`).
 const QUESTION_HEAD: &str = "\
 SELECT c.relkind NOT IN ('r', 'p'),
-  EXISTS (SELECT FROM pg_catalog.pg_rewrite r
-    WHERE r.ev_class = c.oid AND r.ev_type = '3' AND r.ev_enabled <> 'D'),
+  c.relhasrules,
+  EXISTS (SELECT FROM pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot()) AS s (xmin)
+    WHERE pg_catalog.age(c.xmax) <= pg_catalog.age(s.xmin::pg_catalog.xid)
+      OR EXISTS (SELECT FROM pg_catalog.pg_attribute a
+        WHERE a.attrelid = c.oid AND pg_catalog.age(a.xmax) <= pg_catalog.age(s.xmin::pg_catalog.xid))),
   pg_catalog.row_security_active(c.oid),
   EXISTS (SELECT FROM pg_catalog.pg_trigger g
     WHERE g.tgenabled <> 'D' AND g.tgtype & 7 = 7 AND (g.tgrelid = c.oid OR c.relkind = 'p' AND g.tgrelid IN (
@@ -134,9 +139,10 @@ const QUESTION_TAIL: &str = "]::pg_catalog.oid[]
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = $1::pg_catalog.text::pg_catalog.name AND c.relname = $2::pg_catalog.text::pg_catalog.name";
 
-const REASONS: [&str; 6] = [
+const REASONS: [&str; 7] = [
     "it is not a table",
-    "it has a rule for INSERT",
+    "it has a rule, or had one",
+    "it has been changed since the transaction began",
     "its row security applies",
     "it has a BEFORE ROW trigger",
     "it has a foreign table as partition",
