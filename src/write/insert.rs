@@ -29,7 +29,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 /// After how many rows of all tables the connections get a chance to go on.
-const ROWS_BETWEEN_NUDGES: u32 = 128;
+const ROWS_BETWEEN_NUDGES: u32 = 256;
 
 thread_local! {
     static ROWS_SINCE_NUDGE: Cell<u32> = const { Cell::new(0) };

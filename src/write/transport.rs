@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 /// The largest chunk is so many times `batch_bytes`: rows on their way should keep a shard busy while others wait for
 /// the connection.
-const CHUNK_BATCHES: usize = 4;
+const CHUNK_BATCHES: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
