@@ -3,7 +3,7 @@
 # postgres_fdw sends the rows of a COPY one by one before PostgreSQL 16: a part of them tells the time per row.
 copy_part=20000
 # What the floor sends at a time into one table, in kB: as much as the largest chunks of shard_fdw.
-chunk=8096
+chunk=8192
 
 candidates=()
 stock=()
