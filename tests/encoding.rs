@@ -97,6 +97,47 @@ impl Scene {
         assert_eq!(self.shard.value(application), "1");
     }
 
+    /// In both formats of COPY: the array has no form of its own.
+    fn copies_travel(&mut self) {
+        self.client.run("SET shard_fdw.copy_rows = 1").expect_ok();
+        for transport in ["ADD transport 'copy'", "SET transport 'auto'"] {
+            self.client
+                .run(&format!(
+                    "ALTER FOREIGN TABLE \"Straße\" OPTIONS ({transport})"
+                ))
+                .expect_ok();
+            for value in ["NULL", "ARRAY['ß\\', NULL, 'é\"\t']"] {
+                let columns = if value == "NULL" { "" } else { ", \"Wörter\"" };
+                let value = if value == "NULL" {
+                    String::new()
+                } else {
+                    format!(", {value}")
+                };
+                self.both(&format!(
+                    "INSERT INTO TABLE (id, \"Größe\"{columns})
+                         SELECT i + 100, i || ' Zürich\\ñ'{value} FROM generate_series(1, 2000) AS i"
+                ));
+                self.both("SELECT md5(string_agg(TABLE::text, ',' ORDER BY id)) FROM TABLE WHERE id > 100");
+                let error = self
+                    .client
+                    .run(&format!(
+                        "INSERT INTO \"Straße\" (id, \"Größe\"{columns})
+                             SELECT i, CASE i WHEN 1234 THEN 'Æther' ELSE 'ö' || i END{value} FROM generate_series(1, 1500) AS i"
+                    ))
+                    .expect_error();
+                assert_eq!(error.detail(), "Key (\"Größe\")=(Æther) already exists.");
+                if transport.contains("copy") {
+                    let place = "server \"südlich\", foreign table \"Straße\", row 1234";
+                    assert!(error.context().contains(place), "{error:?}");
+                }
+                self.both("DELETE FROM TABLE WHERE id > 100");
+            }
+        }
+        self.client
+            .run("ALTER FOREIGN TABLE \"Straße\" OPTIONS (DROP transport)")
+            .expect_ok();
+    }
+
     fn errors_travel(&mut self) {
         let error = self
             .client
@@ -196,6 +237,7 @@ impl Scene {
 fn latin1_database_with_utf8_shard() {
     let mut scene = Scene::new(latin1(), Setup::new());
     scene.texts_travel();
+    scene.copies_travel();
     scene.errors_travel();
     scene.local_errors_are_readable();
 
@@ -216,6 +258,7 @@ fn latin1_database_with_utf8_shard() {
 fn utf8_database_with_latin1_shard() {
     let mut scene = Scene::new(Setup::new(), latin1());
     scene.texts_travel();
+    scene.copies_travel();
     scene.errors_travel();
     scene.local_errors_are_readable();
 

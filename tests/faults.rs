@@ -1,6 +1,6 @@
 //! Loads that are hit at random moments: a backend dies here or on a shard, or the line is cut. What is left?
 //!
-//! Ten rounds, and with LONG=1 a hundred, besides those in which the local backend is killed by signal 9. `SEED=n`
+//! Twelve rounds, and with LONG=1 a hundred, besides those in which the local backend is killed by signal 9. `SEED=n`
 //! repeats the moments that were drawn.
 
 mod common;
@@ -29,7 +29,7 @@ const FAULTS: [Fault; 4] = [
     Fault::TerminateLocal,
 ];
 
-/// How the rows are sent.
+/// The statements of a load.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Load {
     Insert,
@@ -38,6 +38,9 @@ enum Load {
 }
 
 const LOADS: [Load; 3] = [Load::Insert, Load::Copy, Load::Transaction];
+
+/// How its rows travel. For each there is a table of that name over the same tables of the shards.
+const TRANSPORTS: [&str; 3] = ["insert", "copy", "auto"];
 
 struct Scene {
     coordinator: Cluster,
@@ -58,23 +61,32 @@ impl Scene {
         for proxy in &proxies {
             proxy.set_delay(Duration::from_millis(2));
         }
+        // So that COPY takes over early, and many chunks are under way.
         let mut script = "CREATE EXTENSION shard_fdw; \
-             CREATE TABLE t (round int, k int, n int) PARTITION BY LIST (k);"
+             ALTER DATABASE postgres SET shard_fdw.copy_rows = 1;"
             .to_string();
         for (number, proxy) in proxies.iter().enumerate() {
             script.push_str(&create_server(
                 &format!("s{number}"),
                 proxy.port(),
-                "batch_size '300'",
+                "batch_size '300', batch_bytes '8kB'",
             ));
         }
         for k in 0..4 {
             let shard = k % 2;
             shards[shard].sql(&format!("CREATE TABLE t{k} (round int, k int, n int)"));
+        }
+        for transport in TRANSPORTS {
             script.push_str(&format!(
-                "CREATE FOREIGN TABLE t{k} PARTITION OF t FOR VALUES IN ({k}) \
-                 SERVER s{shard} OPTIONS (schema_name 'public');"
+                "CREATE TABLE \"{transport}\" (round int, k int, n int) PARTITION BY LIST (k);"
             ));
+            for k in 0..4 {
+                script.push_str(&format!(
+                    "CREATE FOREIGN TABLE {transport}{k} PARTITION OF \"{transport}\" FOR VALUES IN ({k}) \
+                     SERVER s{} OPTIONS (schema_name 'public', table_name 't{k}', transport '{transport}');",
+                    k % 2
+                ));
+            }
         }
         coordinator.sql(&script);
         let client = coordinator.simple();
@@ -100,10 +112,10 @@ impl Scene {
     }
 
     /// Runs a load and waits for its end, for as long as the watchdog allows.
-    fn load(client: &mut Simple, round: u64, load: Load) -> Reply {
+    fn load(client: &mut Simple, round: u64, load: Load, transport: &str) -> Reply {
         client.set_limit(WATCHDOG);
         let query = |from: u64, to: u64| {
-            format!("INSERT INTO t SELECT {round}, g % 4, g FROM generate_series({from}, {to}) g")
+            format!("INSERT INTO \"{transport}\" SELECT {round}, g % 4, g FROM generate_series({from}, {to}) g")
         };
         match load {
             Load::Insert => client.run(&query(1, ROWS)),
@@ -111,7 +123,7 @@ impl Scene {
                 let data: String = (1..=ROWS)
                     .map(|n| format!("{round}\t{}\t{n}\n", n % 4))
                     .collect();
-                client.copy_in("COPY t FROM STDIN", data.as_bytes())
+                client.copy_in(&format!("COPY \"{transport}\" FROM STDIN"), data.as_bytes())
             }
             Load::Transaction => {
                 let third = ROWS / 3;
@@ -200,7 +212,10 @@ impl Scene {
     }
 
     /// One load with one fault at some moment of its time.
-    fn round(&mut self, round: u64, fault: Fault, load: Load, usual: Duration) {
+    fn round(&mut self, round: u64, fault: Fault) {
+        let transport = TRANSPORTS[(round % 3) as usize];
+        let load = LOADS[self.below(3) as usize];
+        let usual = self.usual(load, transport);
         for proxy in &self.proxies {
             proxy.reset();
         }
@@ -214,12 +229,14 @@ impl Scene {
         };
         let how = [How::Reset, How::Close][self.below(2) as usize];
         let pid = self.client.pid();
-        let what = format!("round {round}: {fault:?} on shard {shard}, {part}, {at_end}, {load:?}");
+        let what = format!(
+            "round {round}: {fault:?} on shard {shard}, {part}, {at_end}, {load:?}, {transport}"
+        );
 
         let mut client = std::mem::replace(&mut self.client, self.coordinator.simple());
         let begin = Instant::now();
         let loading = std::thread::spawn(move || {
-            let reply = Scene::load(&mut client, round, load);
+            let reply = Scene::load(&mut client, round, load, transport);
             (client, reply, begin.elapsed())
         });
         if at_end {
@@ -254,7 +271,8 @@ impl Scene {
                 std::thread::sleep(Duration::from_millis(10));
             }
             self.client = self.coordinator.simple();
-        } else if reply.status == '-' {
+        } else if reply.status == '-' || fault == Fault::TerminateLocal {
+            // The load may have been over before.
             self.client = self.coordinator.simple();
         } else {
             self.client = client;
@@ -299,11 +317,10 @@ impl Scene {
     }
 
     /// How long a load takes when nothing happens to it.
-    fn usual(&mut self, load: Load) -> Duration {
+    fn usual(&mut self, load: Load, transport: &str) -> Duration {
         let round = 1_000_000;
-        Scene::load(&mut self.client, round, load).expect_ok();
         let begin = Instant::now();
-        Scene::load(&mut self.client, round, load).expect_ok();
+        Scene::load(&mut self.client, round, load, transport).expect_ok();
         begin.elapsed()
     }
 }
@@ -329,17 +346,18 @@ fn check_detail(state: &str, detail: &str, rows: [u64; 2]) {
 #[test]
 fn faults_at_random_moments_of_a_load() {
     let mut scene = Scene::new();
-    let usual = LOADS.map(|load| scene.usual(load));
-    let rounds = if long() { 100 } else { 10 };
+    let rounds = if long() { 100 } else { 12 };
     for round in 0..rounds {
         let fault = FAULTS[round % FAULTS.len()];
-        let kind = scene.below(3) as usize;
-        scene.round(round as u64, fault, LOADS[kind], usual[kind]);
+        scene.round(round as u64, fault);
     }
     // All is well afterwards.
     for (round, load) in (2_000_000..).zip(LOADS) {
-        Scene::load(&mut scene.client, round, load).expect_ok();
-        assert_eq!([scene.rows(0, round), scene.rows(1, round)], [ROWS / 2; 2]);
+        for (transport, times) in TRANSPORTS.into_iter().zip(1..) {
+            Scene::load(&mut scene.client, round, load, transport).expect_ok();
+            let rows = [scene.rows(0, round), scene.rows(1, round)];
+            assert_eq!(rows, [times * ROWS / 2; 2]);
+        }
     }
 }
 
@@ -347,10 +365,8 @@ fn faults_at_random_moments_of_a_load() {
 fn the_local_backend_is_killed_at_random_moments_of_a_load() {
     let mut scene = Scene::new();
     scene.coordinator.expect_kills();
-    let usual = LOADS.map(|load| scene.usual(load));
-    let rounds = if long() { 10 } else { 2 };
+    let rounds = if long() { 12 } else { 3 };
     for round in 0..rounds {
-        let kind = scene.below(3) as usize;
-        scene.round(round, Fault::KillLocal, LOADS[kind], usual[kind]);
+        scene.round(round, Fault::KillLocal);
     }
 }

@@ -87,3 +87,46 @@ fn a_session_that_meets_a_new_server_connection_reads_the_same_values() {
     };
     assert_eq!(read(), ["-1 2:00:00|0.3|elsewhere"]);
 }
+
+/// A pooler lets COPY through, in both formats and beside the statements of the extended protocol.
+#[test]
+fn sessions_share_server_connections_for_copy() {
+    let shard = odd_shard();
+    let pooler = PgBouncer::start(&shard, 2);
+    let coordinator = coordinator_of(&pooler);
+    let threads: Vec<_> = (1..=3)
+        .map(|number| {
+            let mut client = coordinator.simple();
+            let table = format!("t{number}");
+            let workload = Workload::new(&shard, &mut client, "pooled", &table);
+            // Without the array, in binary.
+            let plain = format!(
+                "ALTER FOREIGN TABLE {table} OPTIONS (ADD batch_bytes '1kB'); SET shard_fdw.copy_rows = 1;
+                 CREATE FOREIGN TABLE plain{number} (id int, n numeric, f float8, span interval, raw bytea, note text)
+                     SERVER pooled OPTIONS (schema_name 'public', table_name '{table}', transport 'copy', batch_bytes '1kB')"
+            );
+            client.run(&plain).expect_ok();
+            std::thread::spawn(move || {
+                for _ in 0..3 {
+                    let rows = Workload::rows(1, 500);
+                    let insert = format!("INSERT INTO {table} {rows}");
+                    assert_eq!(client.run(&insert).tag(), "INSERT 0 500");
+                    workload.check(&mut client, 1, 500);
+                    let failing = format!("INSERT INTO {table} SELECT r.* FROM ({}) r ORDER BY id DESC", Workload::rows(400, 900));
+                    assert_eq!(client.run(&failing).expect_error().sqlstate(), "23505");
+                    workload.check(&mut client, 1, 500);
+                    let both = format!(
+                        "BEGIN; DELETE FROM {table}; INSERT INTO plain{number} SELECT id, n, f, span, raw, note FROM ({rows}) r;
+                         SAVEPOINT a; DELETE FROM {table}; ROLLBACK TO a; UPDATE {table} SET tags = ARRAY['a,b', NULL, id::text]; COMMIT"
+                    );
+                    client.run(&both).expect_ok();
+                    workload.check(&mut client, 1, 500);
+                    client.run(&format!("TRUNCATE {table}")).expect_ok();
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("a session");
+    }
+}

@@ -80,13 +80,18 @@ fn same_values(client: &mut Simple, shard: &Cluster, major: u16, table: &str, co
                  OPTIONS (schema_name 'public', table_name '{table}')"
         ))
         .expect_ok();
-    let insert = format!("INSERT INTO {table}{major} SELECT * FROM {table}");
-    let sent = format!("INSERT 0 {}", local.len());
-    assert_eq!(client.run(&insert).tag(), sent);
-    let stored = shard.simple().run(&format!("SELECT * FROM {table}"));
-    assert_eq!(stored.lines(), local, "{major}");
-    let select = format!("SELECT * FROM {table}{major}");
-    assert_eq!(client.run(&select).lines(), local, "{major}");
+    for transport in ["ADD transport 'copy'", "SET transport 'insert'"] {
+        let insert = format!(
+            "ALTER FOREIGN TABLE {table}{major} OPTIONS ({transport}); DELETE FROM {table}{major};
+             INSERT INTO {table}{major} SELECT * FROM {table}"
+        );
+        let sent = format!("INSERT 0 {}", local.len());
+        assert_eq!(client.run(&insert).tag(), sent);
+        let stored = shard.simple().run(&format!("SELECT * FROM {table}"));
+        assert_eq!(stored.lines(), local, "{major}, {transport}");
+        let select = format!("SELECT * FROM {table}{major}");
+        assert_eq!(client.run(&select).lines(), local, "{major}, {transport}");
+    }
 }
 
 /// Older shards must refuse what they do not know, not take it for something else.
@@ -104,5 +109,59 @@ fn infinite_intervals(client: &mut Simple, shard: &Cluster, shard_major: u16) {
     } else {
         assert_eq!(reply.tag(), "INSERT 0 3");
         assert_eq!(stored, "1 day,infinity,-infinity");
+    }
+}
+
+/// The question about COPY is understood, its lock can be had with the privilege to INSERT, and errors name their rows.
+#[test]
+fn shards_of_each_version_take_copy() {
+    let coordinator = Cluster::start();
+    let mut client = coordinator.simple();
+    client
+        .run("CREATE EXTENSION shard_fdw; SET shard_fdw.copy_rows = 1")
+        .expect_ok();
+    for major in shard_majors() {
+        let shard = Setup::of_major(major).start();
+        shard.sql(
+            "CREATE ROLE writer LOGIN; CREATE TABLE plain (id int, v text[], CHECK (id <> -7));
+             CREATE TABLE parted (id int, v text[], CHECK (id <> -7)) PARTITION BY RANGE (id);
+             CREATE TABLE part1 PARTITION OF parted FOR VALUES FROM (0) TO (700); CREATE TABLE part2 PARTITION OF parted DEFAULT;
+             GRANT INSERT ON plain, parted TO writer",
+        );
+        let proxy = Proxy::to(shard.port());
+        client
+            .run(&format!(
+                "{}; ALTER USER MAPPING FOR CURRENT_USER SERVER s{major} OPTIONS (SET user 'writer', ADD password_required 'false')",
+                create_server(&format!("s{major}"), proxy.port(), "batch_size '50', batch_bytes '2kB'")
+            ))
+            .expect_ok();
+        for table in ["plain", "parted"] {
+            client
+                .run(&format!(
+                    "CREATE FOREIGN TABLE {table}{major} (id int, v text[]) SERVER s{major}
+                         OPTIONS (schema_name 'public', table_name '{table}')"
+                ))
+                .expect_ok();
+            proxy.reset();
+            let load = format!("INSERT INTO {table}{major} SELECT g, ARRAY[g::text, NULL] FROM generate_series(1, 20000) g");
+            assert_eq!(client.run(&load).tag(), "INSERT 0 20000", "{major}");
+            let queries = proxy.queries();
+            assert!(
+                queries.iter().any(|query| query.starts_with("COPY")),
+                "{major}: {queries:?}"
+            );
+            let stored = format!("SELECT count(*), sum(id) FROM {table} WHERE v[1] = id::text");
+            assert_eq!(
+                shard.simple().run(&stored).lines(),
+                ["20000|200010000"],
+                "{major}"
+            );
+            let error = client
+                .run(&load.replace("SELECT g,", "SELECT CASE g WHEN 19876 THEN -7 ELSE g END,"))
+                .expect_error();
+            assert_eq!(error.sqlstate(), "23514", "{major}: {error:?}");
+            let place = format!("foreign table \"{table}{major}\", row 19876\n");
+            assert!(error.context().contains(&place), "{major}: {error:?}");
+        }
     }
 }
