@@ -267,6 +267,9 @@ impl Queue {
     pub fn advance(&mut self, connection: &mut Connection, server: &[u8]) -> Sent<()> {
         let outcome = self.try_advance(connection, server);
         if connection.is_bad() || outcome.is_err() {
+            // What the shard has said before tells more than the loss.
+            let said = self.running.as_mut().and_then(|copy| copy.error.take());
+            self.error = self.error.take().or(said);
             self.abandon();
             return Err(outcome.err().unwrap_or_else(|| connection.error_message()));
         }
