@@ -198,7 +198,9 @@ impl Running {
             if end == data.len() {
                 self.held -= data.len();
                 self.offset = 0;
-                self.data.pop_front().map(spare::put);
+                if let Some(sent) = self.data.pop_front() {
+                    spare::put(sent);
+                }
             } else {
                 self.offset = end;
             }
