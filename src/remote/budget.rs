@@ -14,7 +14,7 @@ thread_local! {
 pub struct Share(Cell<usize>);
 
 impl Share {
-    /// Bytes taken now.
+    /// Takes so many bytes from now on.
     pub fn set(&self, bytes: usize) {
         let before = self.0.replace(bytes);
         if before == bytes {
@@ -26,6 +26,12 @@ impl Share {
             PEAK.set(PEAK.get().max(taken));
         }
         TAKEN.set((taken + bytes).saturating_sub(before));
+    }
+
+    /// Bytes taken now.
+    #[inline]
+    pub fn get(&self) -> usize {
+        self.0.get()
     }
 }
 

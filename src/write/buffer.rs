@@ -21,6 +21,8 @@ use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::rc::Rc;
 
+/// Memory is counted in such steps, so that this is not done for each narrow row.
+const GROWTH: usize = 4 << 10;
 /// How many bytes are handed to an open COPY at a time: so few that they are still near the processor when they are sent.
 const STREAM_BYTES: usize = 64 << 10;
 /// OID of type `text`, the element type of columns that travel as text.
@@ -82,6 +84,14 @@ impl Forms {
     }
 }
 
+/// What a row has made of its buffer.
+pub struct Appended {
+    /// The batch is full and must go.
+    pub full: Option<FlushCause>,
+    /// The buffer takes noticeably more memory than before.
+    pub has_grown: bool,
+}
+
 /// A relation buffer.
 pub struct RelationBuffer {
     owner: Owner,
@@ -131,16 +141,23 @@ impl RelationBuffer {
         buffer
     }
 
-    /// Encodes a row and adds it. Some: the batch is full and must go.
-    pub fn append(&self, row: &Row) -> Result<Option<FlushCause>> {
+    /// Encodes a row and adds it.
+    pub fn append(&self, row: &Row) -> Result<Appended> {
         let forms = self.forms.borrow();
         let _pinned = Transmission::begin_for(forms.dependence);
         let mut rows = self.rows.borrow_mut();
         let encoders = forms.encoding.encoders.iter();
         rows.push(encoders.map(|encoder| move |out: &mut Vec<u8>| encoder.append(row, out)))?;
-        self.share.set(rows.bytes());
+        let bytes = rows.bytes();
+        let has_grown = bytes > self.share.get();
+        if has_grown {
+            self.share.set(bytes.next_multiple_of(GROWTH));
+        }
         let ready = forms.copy.is_some();
-        Ok(self.stream.is_full(rows.count(), rows.bytes(), ready))
+        Ok(Appended {
+            full: self.stream.is_full(rows.count(), bytes, ready),
+            has_grown,
+        })
     }
 
     /// Are there enough rows to hand them to a COPY that is open for them?

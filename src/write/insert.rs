@@ -28,11 +28,11 @@ use pgrx::pg_sys::Oid;
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// After how many rows of all tables the connections get a chance to go on.
-const ROWS_BETWEEN_NUDGES: u32 = 256;
+/// After how many growths of buffers the connections get a chance to go on.
+const GROWTHS_BETWEEN_NUDGES: u32 = 4;
 
 thread_local! {
-    static ROWS_SINCE_NUDGE: Cell<u32> = const { Cell::new(0) };
+    static GROWTHS_SINCE_NUDGE: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Who counts the rows.
@@ -300,17 +300,20 @@ impl Insert {
         match self.mode.as_mut() {
             Some(Mode::Buffered(buffer)) => {
                 session.check()?;
-                let full = buffer.append(row)?;
+                let appended = buffer.append(row)?;
                 self.accepted += 1;
-                if let Some(cause) = full {
+                if let Some(cause) = appended.full {
                     let rows: Rc<dyn PendingRows> = buffer.clone();
                     session.flush(&rows, cause)?;
-                } else if buffer.can_stream() && session.pending_count() == 1 {
-                    let rows: Rc<dyn PendingRows> = buffer.clone();
-                    session.stream(&rows)?;
                 }
-                memory::make_room()?;
-                nudge_all()?;
+                if appended.has_grown {
+                    if buffer.can_stream() && session.pending_count() == 1 {
+                        let rows: Rc<dyn PendingRows> = buffer.clone();
+                        session.stream(&rows)?;
+                    }
+                    memory::make_room()?;
+                    nudge_all()?;
+                }
                 Ok(Accepted::Buffered)
             }
             Some(Mode::Single(single)) => single.execute(row).map(Accepted::Answered),
@@ -454,14 +457,14 @@ fn obstacle(
     }
 }
 
-/// Every so many rows, lets the connections send and read what they can, and looks for errors.
+/// Every so often, lets the connections send and read what they can, and looks for errors.
 fn nudge_all() -> Result<()> {
-    let rows = ROWS_SINCE_NUDGE.get() + 1;
-    if rows < ROWS_BETWEEN_NUDGES {
-        ROWS_SINCE_NUDGE.set(rows);
+    let growths = GROWTHS_SINCE_NUDGE.get() + 1;
+    if growths < GROWTHS_BETWEEN_NUDGES {
+        GROWTHS_SINCE_NUDGE.set(growths);
         return Ok(());
     }
-    ROWS_SINCE_NUDGE.set(0);
+    GROWTHS_SINCE_NUDGE.set(0);
     for session in cache::in_transaction() {
         session.nudge()?;
     }

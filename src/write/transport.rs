@@ -43,7 +43,7 @@ impl Stream {
         question: Rc<CopyQuestion>,
         position: usize,
     ) -> Stream {
-        let smallest = options.batch_bytes / 32 * (4 + position % 4);
+        let smallest = options.batch_bytes / 16 * (4 + position % 4);
         let stream = Stream {
             options,
             can_ask: can_ask && options.transport != Transport::Insert,
