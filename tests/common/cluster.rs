@@ -262,6 +262,10 @@ impl Cluster {
             "fsync = off\nfull_page_writes = off\nautovacuum = off\nmax_prepared_transactions = 10\n\
              log_line_prefix = '%m [%p] %q%u@%d %a '\nlc_messages = 'C'\n",
         );
+        // So that few rows are enough for COPY with transport "auto".
+        if let Ok(rows) = std::env::var("COPY_ROWS") {
+            text.push_str(&format!("shard_fdw.copy_rows = {rows}\n"));
+        }
         for (name, value) in self.setup.settings() {
             text.push_str(&format!("{name} = '{}'\n", value.replace('\'', "''")));
         }

@@ -69,12 +69,20 @@ impl std::ops::DerefMut for Shards {
 
 /// The statements that create a server on a port of 127.0.0.1 (a shard's or a proxy's) and a mapping for the current
 /// user, who is postgres there too.
+///
+/// With TRANSPORT in the environment, that is the option `transport` of servers that are not given one.
 pub fn create_server(name: &str, port: u16, options: &str) -> String {
-    let more = if options.is_empty() {
+    let mut more = if options.is_empty() {
         String::new()
     } else {
         format!(", {options}")
     };
+    match std::env::var("TRANSPORT") {
+        Ok(transport) if !options.contains("transport") => {
+            more.push_str(&format!(", transport '{transport}'"));
+        }
+        _ => {}
+    }
     format!(
         "CREATE SERVER {name} FOREIGN DATA WRAPPER shard_fdw OPTIONS (host '127.0.0.1', port '{port}', \
          dbname 'postgres'{more});\n\
