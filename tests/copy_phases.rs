@@ -94,6 +94,8 @@ impl Scene {
                     .iter()
                     .any(|event| event.text.starts_with("COPY") && event.arrived)
             });
+            // Before it waits it may have all it needs once the line goes on, and not look for interrupts.
+            self.wait_until_waiting();
             return;
         }
         self.holder.run("SELECT pg_advisory_lock(1)").expect_ok();
@@ -107,15 +109,20 @@ impl Scene {
             wait_until("the end of the data", || self.ends() == 1);
             return;
         }
-        let waiting = format!(
-            "SELECT count(*) FROM pg_stat_activity WHERE pid = {} AND wait_event_type = 'Extension'",
-            self.client.pid()
-        );
-        wait_until("full sockets", || self.coordinator.value(&waiting) == "1");
+        self.wait_until_waiting();
         assert_eq!(self.ends(), 0, "the sockets have taken all of it");
         if phase == Phase::StalledData {
             self.proxy.stall_from(Side::Client);
         }
+    }
+
+    /// Waits until the coordinator's backend waits for the shard.
+    fn wait_until_waiting(&self) {
+        let waiting = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE pid = {} AND wait_event_type = 'Extension'",
+            self.client.pid()
+        );
+        wait_until("the wait", || self.coordinator.value(&waiting) == "1");
     }
 
     /// How many COPYs the coordinator has ended.
