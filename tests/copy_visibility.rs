@@ -5,7 +5,7 @@ mod common;
 use common::*;
 
 /// Each is run on local tables and on foreign tables of the same server; both must tell the same. `seen` returns how many rows
-/// of `a` it sees, every 500th time, and else null.
+/// of `a` it sees, every 1,000th time, and else null.
 const SCRIPTS: [(&str, &str); 14] = [
     (
         "a volatile function reads the target",
@@ -14,7 +14,7 @@ const SCRIPTS: [(&str, &str); 14] = [
     (
         "a trigger reads the target",
         "CREATE TRIGGER look BEFORE INSERT ON b FOR EACH ROW EXECUTE FUNCTION look();
-         INSERT INTO b SELECT g, '' FROM generate_series(1, 50) g; DROP TRIGGER look ON b; SELECT count(*), min(v), max(v) FROM b",
+         INSERT INTO b SELECT g, '' FROM generate_series(1, 20) g; DROP TRIGGER look ON b; SELECT count(*), min(v), max(v) FROM b",
     ),
     (
         "one table into another",
@@ -28,7 +28,7 @@ const SCRIPTS: [(&str, &str); 14] = [
     ),
     (
         "a table into itself, with a function that reads it",
-        "INSERT INTO a SELECT g, '' FROM generate_series(1, 1500) g; INSERT INTO a SELECT -id, seen(id)::text FROM a;
+        "INSERT INTO a SELECT g, '' FROM generate_series(1, 2000) g; INSERT INTO a SELECT -id, seen(id)::text FROM a;
          SELECT v, count(*) FROM a GROUP BY v ORDER BY 1",
     ),
     (
@@ -90,14 +90,14 @@ const SCRIPTS: [(&str, &str); 14] = [
 
 const FUNCTIONS: &str = "
     CREATE FUNCTION seen(g int) RETURNS bigint VOLATILE LANGUAGE plpgsql AS
-        'BEGIN IF g % 500 = 0 THEN RETURN (SELECT count(*) FROM a); END IF; RETURN NULL; END';
+        'BEGIN IF g % 1000 = 0 THEN RETURN (SELECT count(*) FROM a); END IF; RETURN NULL; END';
     CREATE FUNCTION put_a(g int) RETURNS bigint VOLATILE LANGUAGE plpgsql AS
-        'DECLARE n bigint; BEGIN IF g % 400 = 0 THEN INSERT INTO a SELECT -i, ''f'' FROM generate_series(1, g) i;
+        'DECLARE n bigint; BEGIN IF g % 1000 = 0 THEN INSERT INTO a SELECT -i, ''f'' FROM generate_series(1, g) i;
          SELECT count(*) INTO n FROM a; END IF; RETURN n; END';
     CREATE FUNCTION put_b(g int) RETURNS bigint VOLATILE LANGUAGE plpgsql AS
-        'BEGIN IF g % 400 <> 0 THEN RETURN NULL; END IF;
+        'BEGIN IF g % 1000 <> 0 THEN RETURN NULL; END IF;
          BEGIN INSERT INTO b SELECT i, ''f'' FROM generate_series(1, g) i;
-             IF g % 800 = 0 THEN RAISE EXCEPTION ''no''; END IF;
+             IF g % 2000 = 0 THEN RAISE EXCEPTION ''no''; END IF;
          EXCEPTION WHEN raise_exception THEN RETURN -g; END; RETURN (SELECT count(*) FROM b); END';
     CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS
         'BEGIN INSERT INTO a SELECT NEW.id, '''' FROM generate_series(1, 40); NEW.v = (SELECT lpad(count(*)::text, 5) FROM a) || (SELECT lpad(count(*)::text, 5) FROM b);
