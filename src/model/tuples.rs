@@ -3,6 +3,10 @@
 
 use crate::model::array::ArrayBuilder;
 
+/// Up to this size memory is doubled when it is full, as usual; then it grows by a quarter, so that less of it is unused.
+const DOUBLED_BELOW: usize = 64 << 10;
+/// Less room than this is taken as full: rows seldom are larger.
+const SLACK: usize = 1 << 10;
 /// The length that stands for NULL.
 const NULL_LENGTH: i32 = -1;
 
@@ -64,6 +68,9 @@ impl Tuples {
         fields: impl Iterator<Item = impl FnOnce(&mut Vec<u8>) -> Result<bool, E>>,
     ) -> Result<(), E> {
         self.bytes.truncate(self.end);
+        if self.bytes.capacity() - self.end < SLACK && self.end >= DOUBLED_BELOW {
+            self.bytes.reserve_exact(self.end / 4);
+        }
         self.bytes
             .extend_from_slice(&(self.width as u16).to_be_bytes());
         for field in fields {

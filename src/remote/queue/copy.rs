@@ -10,11 +10,14 @@ use crate::remote::queue::{remote_error, Role};
 use crate::remote::statement::{add_context, CopyIn};
 use crate::remote::{pending, spare};
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// How much data libpq is given at a time. It copies that to its own buffer, and sends it at once if it can.
 const PIECE: usize = 64 << 10;
 /// An open COPY is ended when it has got so much: while it is open, libpq may have read an error without telling.
 const MOST_DATA: usize = 32 << 20;
+/// And when it has been open for so long: it is one statement for the shard's statement_timeout.
+const MOST_TIME: Duration = Duration::from_secs(1);
 
 type Sent<T> = std::result::Result<T, Vec<u8>>;
 
@@ -50,6 +53,7 @@ pub struct Running {
     /// Bytes in `data`, and all that have been in it.
     held: usize,
     total: usize,
+    started: Instant,
     /// No rows will follow, and that has been added to the data.
     closing: bool,
     has_trailer: bool,
@@ -78,6 +82,7 @@ impl Running {
             offset: 0,
             held: 0,
             total: 0,
+            started: Instant::now(),
             closing: false,
             has_trailer: false,
             stopped: false,
@@ -102,7 +107,7 @@ impl Running {
             (Role::Batch(this), Role::Batch(other)) => pending::is_same(this, other),
             _ => false,
         };
-        same && !self.is_ending() && self.phase != Phase::Ending && self.total < MOST_DATA
+        same && !self.is_ending() && self.phase != Phase::Ending && !self.is_long()
     }
 
     /// Adds rows, which follow directly on those before.
@@ -123,6 +128,10 @@ impl Running {
         self.stopped = true;
         self.data.clear();
         self.held = 0;
+    }
+
+    fn is_long(&self) -> bool {
+        self.total >= MOST_DATA || self.started.elapsed() >= MOST_TIME
     }
 
     fn is_ending(&self) -> bool {
@@ -176,7 +185,7 @@ impl Running {
 
     fn send(&mut self, connection: &mut Connection, unsent: &mut bool) -> Sent<Step> {
         // What the shard says meanwhile is a notice or an error, which libpq tells only after the end.
-        if !self.is_ending() && (self.total >= MOST_DATA || connection.has_input()) {
+        if !self.is_ending() && (self.is_long() || connection.has_input()) {
             self.close();
         }
         if self.closing && !self.stopped && !self.has_trailer {
