@@ -144,6 +144,8 @@ impl Scene {
             Hit::TerminateLocal => {
                 let terminate = format!("SELECT pg_terminate_backend({})", self.client.pid());
                 assert_eq!(self.coordinator.value(&terminate), "t");
+                // With the line open again, the statement might end before the signal is seen.
+                self.wait_until_cancelled();
             }
             Hit::TerminateShard => {
                 let terminate =
