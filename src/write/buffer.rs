@@ -153,11 +153,25 @@ impl RelationBuffer {
         if has_grown {
             self.share.set(bytes.next_multiple_of(GROWTH));
         }
-        let ready = forms.copy.is_some();
-        Ok(Appended {
-            full: self.stream.is_full(rows.count(), bytes, ready),
-            has_grown,
-        })
+        let count = rows.count();
+        let is_ready = forms.copy.is_some();
+        let mut full = self.stream.is_full(count, bytes, is_ready);
+        if full.is_some() && !is_ready {
+            drop((forms, rows));
+            // The shard may have answered that these rows can be copied as they are.
+            self.look_for_format();
+            if self.forms.borrow().copy.is_some() {
+                full = self.stream.is_full(count, bytes, true);
+            }
+        }
+        Ok(Appended { full, has_grown })
+    }
+
+    /// Once COPY is in use: notes the format in which the present form of rows can go, if it can.
+    fn look_for_format(&self) {
+        if let Some(types) = self.stream.copy_types() {
+            self.forms.borrow_mut().note_types(&self.owner, &types);
+        }
     }
 
     /// Are there enough rows to hand them to a COPY that is open for them?
@@ -202,19 +216,18 @@ impl RelationBuffer {
 
     /// Between two batches: once COPY is in use, rows take a form for it.
     fn follow_stream(&self) {
+        let Some(types) = self.stream.copy_types() else {
+            self.forms.borrow_mut().copy = None;
+            return;
+        };
+        if self.forms.borrow().copy.is_none() {
+            self.look_for_format();
+        }
         let mut forms = self.forms.borrow_mut();
-        let types = self.stream.copy_types();
-        match types {
-            None => forms.copy = None,
-            Some(types) if forms.copy.is_none() => {
-                forms.note_types(&self.owner, &types);
-                if forms.copy.is_none() {
-                    let encoding = forms.encoding.to_text();
-                    *forms = Forms::new(&self.owner, encoding);
-                    forms.note_types(&self.owner, &types);
-                }
-            }
-            Some(_) => {}
+        if forms.copy.is_none() {
+            let encoding = forms.encoding.to_text();
+            *forms = Forms::new(&self.owner, encoding);
+            forms.note_types(&self.owner, &types);
         }
     }
 

@@ -228,7 +228,10 @@ fn p50_a_shard_of_another_encoding() {
         .run("INSERT INTO dish VALUES (4, 'fine'), (5, '寿司')")
         .expect_error();
     assert_eq!(error.sqlstate(), "22P05");
-    assert!(error.context().contains("foreign table \"dish\""), "{error:?}");
+    assert!(
+        error.context().contains("foreign table \"dish\""),
+        "{error:?}"
+    );
     let copy = site
         .copy("COPY dish FROM STDIN", "6\tpâté\n7\t€ 5\n")
         .expect_error();
