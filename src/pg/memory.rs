@@ -25,6 +25,26 @@ impl MemoryContext {
         })
     }
 
+    /// A new child of `parent` for little, with small blocks.
+    ///
+    /// # Safety
+    /// As for [`MemoryContext::child_of`].
+    pub unsafe fn small_child_of(
+        parent: pg_sys::MemoryContext,
+        name: &'static CStr,
+    ) -> MemoryContext {
+        // SAFETY: by the contract; the name is never freed.
+        MemoryContext(unsafe {
+            pg_sys::AllocSetContextCreateInternal(
+                parent,
+                name.as_ptr(),
+                pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
+            )
+        })
+    }
+
     /// A context that core owns.
     ///
     /// # Safety

@@ -206,8 +206,8 @@ impl OutputFunction {
         let info = Box::into_raw(Box::<pg_sys::FmgrInfo>::default());
         // SAFETY: catalog lookups; the context is deleted with the value.
         unsafe {
-            let context =
-                MemoryContext::child_of(pg_sys::TopMemoryContext, c"shard_fdw output function");
+            let parent = pg_sys::TopMemoryContext;
+            let context = MemoryContext::small_child_of(parent, c"shard_fdw output function");
             let output = OutputFunction { info, context };
             pg_sys::getTypeOutputInfo(type_oid, &mut function, &mut is_varlena);
             pg_sys::fmgr_info_cxt(function, info, context.as_ptr());

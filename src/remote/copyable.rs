@@ -14,8 +14,12 @@ use std::rc::Rc;
 /// Why COPY cannot be used, or that it can.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Type OIDs of the columns asked for, in their order.
-    Yes(Vec<u32>),
+    Yes {
+        /// Type OIDs of the columns asked for, in their order.
+        types: Rc<[u32]>,
+        /// May a COPY stay open until rows come? Not where the shard limits the time of a statement.
+        may_stay_open: bool,
+    },
     /// The reason, as a clause that follows "because".
     No(&'static str),
 }
@@ -135,14 +139,17 @@ SELECT c.relkind NOT IN ('r', 'p'),
     JOIN pg_catalog.pg_class l ON l.oid = p.relid WHERE l.relkind = 'f'),
   EXISTS (SELECT FROM pg_catalog.pg_attribute a
     WHERE a.attrelid = c.oid AND a.attname = ANY ($3::pg_catalog.text[]) AND ";
-const QUESTION_TAIL: &str = "]::pg_catalog.oid[]
+const QUESTION_TAIL: &str = "]::pg_catalog.oid[], pg_catalog.current_setting('statement_timeout') = '0'
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = $1::pg_catalog.text::pg_catalog.name AND c.relname = $2::pg_catalog.text::pg_catalog.name";
+
+/// The reason of a table that is not what the transaction's snapshot says.
+pub const CHANGED: &str = "it has been changed since the transaction began";
 
 const REASONS: [&str; 7] = [
     "it is not a table",
     "it has a rule, or had one",
-    "it has been changed since the transaction began",
+    CHANGED,
     "its row security applies",
     "it has a BEFORE ROW trigger",
     "it has a foreign table as partition",
@@ -171,5 +178,11 @@ fn read(answer: &PgResult) -> Verdict {
             .map(|oid| oid.parse().ok())
             .collect()
     });
-    types.map_or(Verdict::No("its column types are unknown"), Verdict::Yes)
+    match types {
+        Some(types) => Verdict::Yes {
+            types: types.into(),
+            may_stay_open: answer.value(0, REASONS.len() + 1) == Some(b"t"),
+        },
+        None => Verdict::No("its column types are unknown"),
+    }
 }

@@ -30,7 +30,7 @@ fn send_largest() -> Result<()> {
         }
         let done = |session: &Session| !budget::is_exceeded() || !session.has_unsent();
         wait_for(&all, done, None)?;
-        all.iter().try_for_each(|session| session.check())?;
+        all.iter().try_for_each(|session| session.check_level())?;
         if is_last {
             break;
         }

@@ -5,6 +5,8 @@ use std::cell::RefCell;
 
 /// How much is kept.
 const MOST_BYTES: usize = 8 << 20;
+/// What is smaller is not worth it.
+const LEAST_BYTES: usize = 16 << 10;
 
 #[derive(Default)]
 struct Spare {
@@ -28,7 +30,8 @@ pub fn take() -> Vec<u8> {
 /// Keeps a buffer that is not used any more.
 pub fn put(mut buffer: Vec<u8>) {
     SPARE.with_borrow_mut(|spare| {
-        if spare.bytes + buffer.capacity() <= MOST_BYTES {
+        let size = buffer.capacity();
+        if size >= LEAST_BYTES && spare.bytes + size <= MOST_BYTES {
             buffer.clear();
             spare.bytes += buffer.capacity();
             spare.buffers.push(buffer);

@@ -117,6 +117,8 @@ pub struct CopyIn {
     pub format: Format,
     /// Remote name of the table, as its errors have it.
     pub table: Vec<u8>,
+    /// May it stay open for rows that follow?
+    pub stays_open: bool,
     /// In the format, without what comes before and after all rows.
     pub rows: Vec<u8>,
     pub subject: Subject,

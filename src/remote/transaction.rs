@@ -272,6 +272,7 @@ fn abort() -> Result<()> {
     let mut sessions = in_transaction();
     sessions.retain(|session| session.is_free());
     clean_up(&sessions, &[Statement::plain("ROLLBACK")]);
+    spare::clear();
     for session in cache::all() {
         if session.is_free() {
             session.end_transaction();

@@ -65,14 +65,16 @@ impl Forms {
         }
     }
 
-    /// Binary rows can be copied where the remote columns have these types, text always.
+    /// Where the remote columns still have the types that the forms were chosen for: rows can be copied in binary format if
+    /// all of their values are binary, and in text format if all are text.
     fn note_types(&mut self, owner: &Owner, types: &[u32]) {
+        if self.encoding.remote_types != types {
+            return;
+        }
         let columns = &self.encoding.columns;
-        let is_binary = columns.len() == types.len()
-            && columns
-                .iter()
-                .zip(types)
-                .all(|(column, oid)| matches!(column.form, Form::Binary { element_oid, .. } if element_oid == *oid));
+        let is_binary = columns
+            .iter()
+            .all(|column| matches!(column.form, Form::Binary { .. }));
         let format = match is_binary {
             true => Format::Binary,
             false if self.encoding.is_text() => Format::Text,
@@ -102,6 +104,7 @@ pub struct RelationBuffer {
     question: Vec<Statement>,
     rows: RefCell<Tuples>,
     share: Share,
+    has_copied: Cell<bool>,
     /// Rows taken so far.
     sent: Cell<u64>,
     /// Rows that the shard has answered for, and those of them not yet reported to the executor.
@@ -132,6 +135,7 @@ impl RelationBuffer {
             stream,
             question,
             share: Share::default(),
+            has_copied: Cell::new(false),
             sent: Cell::new(0),
             answered: Cell::new(0),
             unreported: Cell::new(0),
@@ -202,9 +206,10 @@ impl RelationBuffer {
     /// The statement that carries the rows, for EXPLAIN, and whether that is COPY.
     pub fn sql(&self) -> (Sql, bool) {
         let forms = self.forms.borrow();
+        let copied = forms.copy.as_ref().filter(|_| self.has_copied.get());
         let RemoteTable { schema, name, .. } = &self.owner.remote;
         let columns = &forms.encoding.columns;
-        match &forms.copy {
+        match copied {
             Some((_, sql)) => ((**sql).clone(), true),
             None if forms.encoding.needs_parameters_per_row() => (
                 from_values(schema, name, columns, &self.owner.clauses, 1),
@@ -225,9 +230,13 @@ impl RelationBuffer {
         }
         let mut forms = self.forms.borrow_mut();
         if forms.copy.is_none() {
-            let encoding = forms.encoding.to_text();
-            *forms = Forms::new(&self.owner, encoding);
-            forms.note_types(&self.owner, &types);
+            match forms.encoding.to_text() {
+                Some(encoding) if forms.encoding.remote_types == *types => {
+                    *forms = Forms::new(&self.owner, encoding);
+                    forms.note_types(&self.owner, &types);
+                }
+                _ => self.stream.give_up_copy(),
+            }
         }
     }
 
@@ -264,6 +273,7 @@ impl RelationBuffer {
             sql,
             format,
             table: self.owner.remote.name.clone(),
+            stays_open: self.stream.may_stay_open(),
             rows,
             subject: self.subject(count),
         }
@@ -356,6 +366,7 @@ impl PendingRows for RelationBuffer {
                 self.note(cause, count, copy.rows.len());
                 batches.push(Batch::Copy(copy));
                 self.stream.has_copied();
+                self.has_copied.set(true);
             }
             None => {
                 let huge = rows.last_row_bytes() > self.options.batch_bytes && rows.count() > 1;

@@ -8,6 +8,9 @@ use crate::pg::typio::Dependence;
 use crate::pg::value::{binary_type_name, Encoder};
 use crate::remote::relation::RemoteRelation;
 
+/// OID of type `"char"`.
+const CHAR: u32 = 18;
+
 /// Numbers of the columns to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
@@ -43,6 +46,8 @@ impl Sent {
 pub struct Encoding {
     pub columns: Vec<Column>,
     pub encoders: Vec<Encoder>,
+    /// Type OIDs of the remote columns that the forms were chosen for, 0 where there is none.
+    pub remote_types: Vec<u32>,
 }
 
 impl Encoding {
@@ -57,6 +62,7 @@ impl Encoding {
         let mut encoding = Encoding {
             columns: Vec::with_capacity(sent.attnums.len()),
             encoders: Vec::with_capacity(sent.attnums.len()),
+            remote_types: Vec::with_capacity(sent.attnums.len()),
         };
         let local = |attnum: &i16| target.relation.column(*attnum);
         for column in sent.attnums.iter().filter_map(local) {
@@ -71,6 +77,9 @@ impl Encoding {
             let binary = Encoder::binary(column, shard_version).filter(|_| {
                 remote_type.is_some_and(|remote| remote.oid == column.type_oid.to_u32())
             });
+            encoding
+                .remote_types
+                .push(remote_type.map_or(0, |remote| remote.oid));
             let form = match (&binary, binary_type_name(column.type_oid), remote_type) {
                 (Some(_), Some(type_name), _) => Form::Binary {
                     element_oid: column.type_oid.to_u32(),
@@ -101,9 +110,15 @@ impl Encoding {
         encoding
     }
 
-    /// The same columns with all values as text, as COPY in text format has them.
-    pub fn to_text(&self) -> Encoding {
-        Encoding {
+    /// The same columns with all values as text, as COPY in text format has them. None: a value could become another one
+    /// ("char" above 127 has one text form before PostgreSQL 16 and another one since).
+    pub fn to_text(&self) -> Option<Encoding> {
+        let is_char = |column: &Column| matches!(&column.form, Form::Binary { element_oid, .. } if *element_oid == CHAR);
+        if self.columns.iter().any(is_char) {
+            return None;
+        }
+        Some(Encoding {
+            remote_types: self.remote_types.clone(),
             columns: self
                 .columns
                 .iter()
@@ -119,7 +134,7 @@ impl Encoding {
                 })
                 .collect(),
             encoders: self.encoders.iter().map(Encoder::as_text).collect(),
-        }
+        })
     }
 
     /// What must be pinned while rows are encoded.

@@ -177,8 +177,8 @@ impl Insert {
         sent: &Sent,
         clauses: Clauses,
     ) -> Result<RelationBuffer> {
-        let remote = self.remote_relation()?;
-        let encoding = Encoding::new(&self.target, sent, &remote, session.shard_version());
+        let mut remote = self.remote_relation()?;
+        let mut encoding = Encoding::new(&self.target, sent, &remote, session.shard_version());
         let options = self.target.options.write;
         let obstacle = obstacle(&clauses, sent, &remote, options.transport);
         let question = self.copy_question(&encoding, &clauses, remote.is_partitioned, options);
@@ -192,8 +192,18 @@ impl Insert {
                     known.verdict()
                 }
             };
-            if let Some(Verdict::No(reason)) = verdict {
-                return Err(self.not_copyable(reason));
+            match verdict {
+                Some(Verdict::No(reason)) => return Err(self.not_copyable(reason)),
+                Some(Verdict::Yes { types, .. }) if encoding.remote_types != *types => {
+                    // What was known is out of date.
+                    session.forget_relations();
+                    remote = self.remote_relation()?;
+                    encoding = Encoding::new(&self.target, sent, &remote, session.shard_version());
+                    if encoding.remote_types != *types {
+                        return Err(self.not_copyable(copyable::CHANGED));
+                    }
+                }
+                _ => {}
             }
         }
         let stream = Stream::new(options, obstacle.is_none(), known, session.pending_count());

@@ -27,7 +27,7 @@ enum State {
 pub struct Stream {
     options: WriteOptions,
     /// False: rows can go by INSERT only, whatever the option.
-    can_ask: bool,
+    can_ask: Cell<bool>,
     question: Rc<CopyQuestion>,
     state: Cell<State>,
     /// Bytes at which the next chunk of COPY is full.
@@ -46,7 +46,7 @@ impl Stream {
         let smallest = options.batch_bytes / 16 * (4 + position % 4);
         let stream = Stream {
             options,
-            can_ask: can_ask && options.transport != Transport::Insert,
+            can_ask: Cell::new(can_ask && options.transport != Transport::Insert),
             question,
             state: Cell::new(State::Insert),
             chunk: Cell::new(smallest),
@@ -57,11 +57,25 @@ impl Stream {
     }
 
     /// Types of the remote columns, if COPY is in use.
-    pub fn copy_types(&self) -> Option<Vec<u32>> {
+    pub fn copy_types(&self) -> Option<Rc<[u32]>> {
         match (self.state.get(), self.question.verdict()) {
-            (State::Copy, Some(Verdict::Yes(types))) => Some(types),
+            (State::Copy, Some(Verdict::Yes { types, .. })) => Some(types),
             _ => None,
         }
+    }
+
+    /// May a COPY stay open for rows that follow?
+    pub fn may_stay_open(&self) -> bool {
+        matches!(
+            self.question.verdict(),
+            Some(Verdict::Yes { may_stay_open, .. }) if may_stay_open
+        )
+    }
+
+    /// Rows cannot be brought into a form for COPY: they go on by INSERT.
+    pub fn give_up_copy(&self) {
+        self.can_ask.set(false);
+        self.state.set(State::Insert);
     }
 
     pub fn question(&self) -> &Rc<CopyQuestion> {
@@ -71,8 +85,8 @@ impl Stream {
     /// Follows what is known by now of the shard's answer.
     fn look(&self) {
         let state = match self.question.verdict() {
-            _ if !self.can_ask => State::Insert,
-            Some(Verdict::Yes(_)) => State::Copy,
+            _ if !self.can_ask.get() => State::Insert,
+            Some(Verdict::Yes { .. }) => State::Copy,
             Some(Verdict::No(_)) => State::Insert,
             None if self.question.is_asked() => State::Asked,
             None => State::Insert,
@@ -92,7 +106,8 @@ impl Stream {
         } else {
             FlushCause::Bytes
         };
-        if self.state.get() == State::Asked {
+        // The answer may have come, or the savepoint in which it was asked may have been undone.
+        if self.state.get() == State::Asked || !self.question.is_asked() {
             self.look();
         }
         match self.state.get() {
@@ -108,7 +123,7 @@ impl Stream {
 
     /// Will rows of this size, in a form for COPY, go by COPY? If not, by INSERT.
     pub fn copies(&self, rows: usize, bytes: usize) -> bool {
-        if self.options.transport == Transport::Copy {
+        if self.options.transport == Transport::Copy && self.can_ask.get() {
             return true;
         }
         // The savepoint in which the shard was asked may have been undone.
@@ -130,6 +145,6 @@ impl Stream {
     pub fn wants_to_ask(&self, cause: FlushCause) -> bool {
         self.look();
         let is_long = matches!(cause, FlushCause::Full | FlushCause::Bytes);
-        self.can_ask && is_long && !self.question.is_asked()
+        self.can_ask.get() && is_long && !self.question.is_asked()
     }
 }

@@ -74,6 +74,7 @@ impl Running {
             .and_then(|()| connection.send_query(&text))
             .map_err(message)?;
         let rows = std::mem::take(&mut copy.rows);
+        let closing = !copy.stays_open;
         let mut running = Running {
             copy,
             role,
@@ -83,7 +84,7 @@ impl Running {
             held: 0,
             total: 0,
             started: Instant::now(),
-            closing: false,
+            closing,
             has_trailer: false,
             stopped: false,
             result: None,
@@ -201,8 +202,8 @@ impl Running {
                 .put_copy_data(&data[self.offset..end])
                 .map_err(message)?
             {
-                *unsent = true;
-                return Ok(Step::Wait);
+                // libpq makes room as long as there is memory.
+                return Err(b"out of memory".to_vec());
             }
             if end == data.len() {
                 self.held -= data.len();
@@ -220,8 +221,7 @@ impl Running {
         }
         let failure = self.stopped.then_some(c"the statement was canceled");
         if !connection.put_copy_end(failure).map_err(message)? {
-            *unsent = true;
-            return Ok(Step::Wait);
+            return Err(b"out of memory".to_vec());
         }
         *unsent = connection.flush().map_err(message)? == Flush::Pending;
         self.phase = Phase::Ending;

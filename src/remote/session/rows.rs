@@ -139,6 +139,11 @@ impl Session {
             return Ok(());
         }
         self.advance();
+        self.check_level()
+    }
+
+    /// Is the remote transaction still good at the present level? An error of an outer one is for its own statement.
+    pub(in crate::remote) fn check_level(&self) -> Result<()> {
         match &self.state.borrow().lost {
             Some(lost) if lost.level == xact::nest_level() => Err(lost.error.clone()),
             _ => Ok(()),
