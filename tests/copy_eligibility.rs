@@ -33,7 +33,25 @@ const COUNTED: &str = "20000|200010000|t";
 const GETS_VALUES: &str = "an identity or generated column gets values";
 const ALWAYS: &str = "CREATE TABLE x (id int GENERATED ALWAYS AS IDENTITY, v text)";
 
-const CASES: [Case; 11] = [
+const CASES: [Case; 13] = [
+    Case {
+        what: "\"char\" in text, whose form is not the same on all versions",
+        remote: "CREATE TABLE x (id int, v text, c \"char\", a int[])",
+        columns: "id int, v text, c \"char\", a int[]",
+        load: "INSERT INTO x SELECT g + 5000, 'v' || g + 5000, 'c', '{1}' FROM generate_series(1, 20000) g",
+        auto: INSERT,
+        copy: Err(("0A000", "a column of type \"char\" would travel as text")),
+        stored: GIVEN,
+    },
+    Case {
+        what: "\"char\" in binary",
+        remote: "CREATE TABLE x (id int, v text, c \"char\")",
+        columns: "id int, v text, c \"char\"",
+        load: "INSERT INTO x SELECT g + 5000, 'v' || g + 5000, 'c' FROM generate_series(1, 20000) g",
+        auto: BOTH,
+        copy: Ok(()),
+        stored: GIVEN,
+    },
     Case {
         what: "an identity that is always generated",
         remote: ALWAYS,

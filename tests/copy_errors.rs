@@ -240,7 +240,7 @@ fn values_survive_the_text_format() {
         CREATE TYPE pair AS (a int, b text); CREATE DOMAIN small AS int CHECK (VALUE < 1000);
         CREATE DOMAIN short AS varchar(5) NOT NULL";
     let own = "m mood, p pair, d small, s short, moods mood[], pairs pair[]";
-    let columns = format!("id int, v text, tags text[], raw bytea, c \"char\", {own}");
+    let columns = format!("id int, v text, tags text[], raw bytea, c name, {own}");
     let odd = [
         "",
         "\\N",

@@ -137,6 +137,12 @@ impl Encoding {
         })
     }
 
+    /// Have the rows a form for COPY?
+    pub fn can_be_copied(&self) -> bool {
+        let is_binary = |column: &Column| matches!(column.form, Form::Binary { .. });
+        self.columns.iter().all(is_binary) || self.to_text().is_some()
+    }
+
     /// What must be pinned while rows are encoded.
     pub fn dependence(&self) -> Dependence {
         Dependence::of_all(self.encoders.iter().map(Encoder::dependence))

@@ -205,6 +205,9 @@ impl Insert {
                 }
                 _ => {}
             }
+            if !encoding.can_be_copied() {
+                return Err(self.not_copyable("a column of type \"char\" would travel as text"));
+            }
         }
         let stream = Stream::new(options, obstacle.is_none(), known, session.pending_count());
         let owner = Owner {
