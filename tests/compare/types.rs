@@ -253,6 +253,10 @@ fn compare(list: &[(&str, &[&str])], prepare: &str, same_oids: bool) {
         }
         create(&mut foreign, &types);
         for (number, this) in types.iter().enumerate() {
+            // Beside an array it would travel as text, and is refused.
+            if way.transport == "copy" && this.name == "\"char\"" {
+                continue;
+            }
             let result = write(&mut foreign, this, number, &copies[number]);
             let (local, found) = &expected[number];
             let mut found_here = vec![
