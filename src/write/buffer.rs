@@ -11,6 +11,7 @@ use crate::pg::typio::{Dependence, Transmission};
 use crate::pg::value::Row;
 use crate::pq::MAX_PARAMS;
 use crate::remote::budget::Share;
+use crate::remote::copyable::CopyQuestion;
 use crate::remote::pending::{Batch, PendingRows};
 use crate::remote::spare;
 use crate::remote::statement::{CopyIn, Param, Statement, Subject};
@@ -176,6 +177,11 @@ impl RelationBuffer {
         if let Some(types) = self.stream.copy_types() {
             self.forms.borrow_mut().note_types(&self.owner, &types);
         }
+    }
+
+    /// The question about COPY that is not answered yet, if there is one.
+    pub fn unanswered(&self) -> Option<&Rc<CopyQuestion>> {
+        self.stream.unanswered()
     }
 
     /// Are there enough rows to hand them to a COPY that is open for them?

@@ -316,6 +316,10 @@ impl Insert {
                 let appended = buffer.append(row)?;
                 self.accepted += 1;
                 if let Some(cause) = appended.full {
+                    // So many rows have been kept for the answer that it is better to wait for it.
+                    if let Some(question) = buffer.unanswered() {
+                        session.wait_for_verdict(question)?;
+                    }
                     let rows: Rc<dyn PendingRows> = buffer.clone();
                     session.flush(&rows, cause)?;
                 }

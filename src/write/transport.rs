@@ -78,6 +78,11 @@ impl Stream {
         self.state.set(State::Insert);
     }
 
+    /// The question whose answer is not there yet, if rows are being kept for it.
+    pub fn unanswered(&self) -> Option<&Rc<CopyQuestion>> {
+        (self.state.get() == State::Asked).then_some(&self.question)
+    }
+
     pub fn question(&self) -> &Rc<CopyQuestion> {
         &self.question
     }

@@ -118,6 +118,15 @@ impl Session {
         Ok(())
     }
 
+    /// Waits for the answer to a question that is on its way.
+    pub fn wait_for_verdict(&self, question: &CopyQuestion) -> Result<()> {
+        let is_known = |state: &State| {
+            question.verdict().is_some() || state.queue.is_empty() || state.link.is_none()
+        };
+        self.wait_until(is_known)?;
+        self.check()
+    }
+
     /// Asks, and waits for the answer.
     pub fn ask_whether_to_copy(
         &self,
