@@ -1,6 +1,6 @@
 //! COPY … FROM STDIN: its text, its text format, and what its errors say about rows.
 
-use crate::model::insert::Target;
+use crate::model::insert::{push_target, Target};
 use crate::model::sql::Sql;
 use crate::model::tuples::Tuples;
 
@@ -32,14 +32,7 @@ impl Format {
 /// `COPY table (…) FROM STDIN (…)`.
 pub fn copy_from(schema: &[u8], table: &[u8], columns: &[Target], format: Format) -> Sql {
     let mut sql = Sql::from("COPY ");
-    sql.push_qualified(schema, table);
-    if !columns.is_empty() {
-        sql.push(" (")
-            .push_list(", ", columns, |sql, column| {
-                sql.push_ident(&column.name);
-            })
-            .push(")");
-    }
+    push_target(&mut sql, schema, table, columns);
     sql.push(match format {
         Format::Text => " FROM STDIN",
         Format::Binary => " FROM STDIN (FORMAT binary)",

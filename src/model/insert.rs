@@ -93,6 +93,15 @@ pub fn from_values(
 
 fn head(schema: &[u8], table: &[u8], columns: &[Target], clauses: &Clauses) -> Sql {
     let mut sql = Sql::from("INSERT INTO ");
+    push_target(&mut sql, schema, table, columns);
+    if clauses.overriding && !columns.is_empty() {
+        sql.push(" OVERRIDING SYSTEM VALUE");
+    }
+    sql
+}
+
+/// `"schema"."table" ("column", …)`, without parentheses where there are no columns.
+pub(super) fn push_target(sql: &mut Sql, schema: &[u8], table: &[u8], columns: &[Target]) {
     sql.push_qualified(schema, table);
     if !columns.is_empty() {
         sql.push(" (")
@@ -100,11 +109,7 @@ fn head(schema: &[u8], table: &[u8], columns: &[Target], clauses: &Clauses) -> S
                 sql.push_ident(&column.name);
             })
             .push(")");
-        if clauses.overriding {
-            sql.push(" OVERRIDING SYSTEM VALUE");
-        }
     }
-    sql
 }
 
 fn tail(sql: &mut Sql, clauses: &Clauses) {
