@@ -58,7 +58,7 @@ SELECT pg_temp.attempt($$ALTER SERVER options_server OPTIONS (SET batch_size '10
 SELECT pg_temp.attempt($$ALTER USER MAPPING FOR CURRENT_USER SERVER options_server OPTIONS (SET password_required 'hush')$$);
 SELECT pg_temp.attempt($$ALTER FOREIGN TABLE options_table OPTIONS (SET fetch_size 'many')$$);
 SELECT pg_temp.attempt($$ALTER FOREIGN TABLE options_table ALTER COLUMN id OPTIONS (SET remote_default 'yes')$$);
-SELECT pg_temp.attempt($$ALTER FOREIGN TABLE options_table ALTER COLUMN id OPTIONS (ADD key 'true')$$);
+SELECT pg_temp.attempt($$ALTER FOREIGN TABLE options_table ALTER COLUMN id OPTIONS (ADD keys 'true')$$);
 SELECT pg_temp.attempt($$ALTER FOREIGN DATA WRAPPER shard_fdw OPTIONS (ADD host 'h')$$);
 
 -- Bad values.

@@ -13,6 +13,12 @@ pub struct Target {
     pub server: Server,
     pub options: TableOptions,
     pub remote: RemoteTable,
+    /// Numbers of the columns with the option `key`, in the order of the table.
+    #[expect(
+        dead_code,
+        reason = "UPDATE and DELETE by key, and on_conflict, read it"
+    )]
+    pub key: Vec<i16>,
 }
 
 impl Target {
@@ -22,11 +28,15 @@ impl Target {
         let table = catalog::foreign_table(relid)?;
         let server = catalog::server(table.server)?;
         let options = TableOptions::new(&table.options, &server.options)?;
+        let mut key = Vec::new();
         let columns = relation
             .columns
             .iter()
             .map(|column| {
                 let options = ColumnOptions::new(&column.options)?;
+                if options.key {
+                    key.push(column.attnum);
+                }
                 Ok(RemoteColumn {
                     attnum: column.attnum,
                     name: options.column_name.unwrap_or_else(|| column.name.clone()),
@@ -50,6 +60,7 @@ impl Target {
             server,
             options,
             remote,
+            key,
         })
     }
 }

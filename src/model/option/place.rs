@@ -95,7 +95,7 @@ mod tests {
         assert!(valid_names(Context::Wrapper, &libpq).is_empty());
         assert_eq!(
             valid_names(Context::Column, &libpq),
-            ["column_name", "remote_default"]
+            ["column_name", "remote_default", "key"]
         );
     }
 

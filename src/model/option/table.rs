@@ -147,6 +147,13 @@ pub static OPTIONS: &[OptionDef] = &[
         "left out of an INSERT or COPY that does not name the column, so that the shard's default, serial or identity fills it; a column that is named is sent as it is, NULL included",
     ),
     works(
+        "key",
+        COLUMN,
+        Kind::Bool,
+        "false",
+        "one of the columns that together identify a row of the remote table where its ctid cannot, as for a view or a foreign table",
+    ),
+    works(
         "batch_size",
         SERVER_AND_TABLE,
         Kind::Int {

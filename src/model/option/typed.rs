@@ -71,6 +71,8 @@ pub struct ColumnOptions {
     /// None: as the local column.
     pub column_name: Option<Vec<u8>>,
     pub remote_default: bool,
+    /// Is the column one of those that together name a row of the remote table?
+    pub key: bool,
 }
 
 /// Options of a user mapping. Debug output leaves the values of connection options out.
@@ -143,6 +145,7 @@ impl ColumnOptions {
         Ok(ColumnOptions {
             column_name: source.name("column_name")?,
             remote_default: source.boolean("remote_default")?,
+            key: source.boolean("key")?,
         })
     }
 }
@@ -325,7 +328,7 @@ mod tests {
 
         let column = ColumnOptions::new(&[]).unwrap();
         assert_eq!(column.column_name, None);
-        assert!(!column.remote_default);
+        assert!(!column.remote_default && !column.key);
 
         let mapping = MappingOptions::new(&[], &samples::libpq()).unwrap();
         assert!(mapping.password_required && mapping.libpq.is_empty());
@@ -418,7 +421,9 @@ mod tests {
             ColumnOptions::new(&given(&[("column_name", "c"), ("remote_default", "true")]))
                 .unwrap();
         assert_eq!(column.column_name.as_deref(), Some(&b"c"[..]));
-        assert!(column.remote_default);
+        assert!(column.remote_default && !column.key);
+        let column = ColumnOptions::new(&given(&[("key", "on")])).unwrap();
+        assert!(column.key && !column.remote_default);
     }
 
     #[test]

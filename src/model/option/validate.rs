@@ -188,6 +188,7 @@ mod tests {
             (Context::Table, "schema_name", "s"),
             (Context::Column, "column_name", "c"),
             (Context::Column, "remote_default", "on"),
+            (Context::Column, "key", "true"),
             (Context::UserMapping, "user", "u"),
             (Context::UserMapping, "password", ""),
             (Context::UserMapping, "gssdelegation", "1"),
@@ -260,7 +261,6 @@ mod tests {
             assert_eq!(fields(Context::Server, name, "auto").0, "HV00D", "{name}");
         }
         assert_eq!(fields(Context::Table, "on_conflict", "nothing").0, "HV00D");
-        assert_eq!(fields(Context::Column, "key", "true").0, "HV00D");
     }
 
     #[test]
