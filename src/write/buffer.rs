@@ -10,20 +10,18 @@ use crate::model::tuples::{Rows, Tuples};
 use crate::pg::typio::{Dependence, Transmission};
 use crate::pg::value::Row;
 use crate::pq::MAX_PARAMS;
-use crate::remote::budget::Share;
 use crate::remote::copyable::CopyQuestion;
 use crate::remote::pending::{Batch, PendingRows};
 use crate::remote::spare;
-use crate::remote::statement::{CopyIn, Param, Statement, Subject};
+use crate::remote::statement::{CopyIn, Param, Statement};
 use crate::remote::stats::{FlushCause, WriteStats};
 use crate::write::columns::Encoding;
 use crate::write::transport::Stream;
+use crate::write::waiting::Waiting;
 use std::cell::{Cell, RefCell};
 use std::ffi::CString;
 use std::rc::Rc;
 
-/// Memory is counted in such steps, so that this is not done for each narrow row.
-const GROWTH: usize = 4 << 10;
 /// How many bytes are handed to an open COPY at a time: so few that they are still near the processor when they are sent.
 const STREAM_BYTES: usize = 64 << 10;
 /// OID of type `text`, the element type of columns that travel as text.
@@ -103,15 +101,8 @@ pub struct RelationBuffer {
     stream: Stream,
     /// Asks whether COPY can be used.
     question: Vec<Statement>,
-    rows: RefCell<Tuples>,
-    share: Share,
+    waiting: Waiting,
     has_copied: Cell<bool>,
-    /// Rows taken so far.
-    sent: Cell<u64>,
-    /// Rows that the shard has answered for, and those of them not yet reported to the executor.
-    answered: Cell<u64>,
-    unreported: Cell<u64>,
-    stats: Cell<WriteStats>,
 }
 
 impl RelationBuffer {
@@ -129,18 +120,13 @@ impl RelationBuffer {
                 .min(MAX_PARAMS / encoding.columns.len().max(1));
         }
         let buffer = RelationBuffer {
-            rows: RefCell::new(Tuples::new(encoding.columns.len())),
+            waiting: Waiting::new(owner.table.clone(), encoding.columns.len()),
             forms: RefCell::new(Forms::new(&owner, encoding)),
             owner,
             options,
             stream,
             question,
-            share: Share::default(),
             has_copied: Cell::new(false),
-            sent: Cell::new(0),
-            answered: Cell::new(0),
-            unreported: Cell::new(0),
-            stats: Cell::default(),
         };
         buffer.follow_stream();
         buffer
@@ -150,26 +136,24 @@ impl RelationBuffer {
     pub fn append(&self, row: &Row) -> Result<Appended> {
         let forms = self.forms.borrow();
         let _pinned = Transmission::begin_for(forms.dependence);
-        let mut rows = self.rows.borrow_mut();
         let encoders = forms.encoding.encoders.iter();
-        rows.push(encoders.map(|encoder| move |out: &mut Vec<u8>| encoder.append(row, out)))?;
-        let bytes = rows.bytes();
-        let has_grown = bytes > self.share.get();
-        if has_grown {
-            self.share.set(bytes.next_multiple_of(GROWTH));
-        }
-        let count = rows.count();
+        let size = self
+            .waiting
+            .push(encoders.map(|encoder| move |out: &mut Vec<u8>| encoder.append(row, out)))?;
         let is_ready = forms.copy.is_some();
-        let mut full = self.stream.is_full(count, bytes, is_ready);
+        let mut full = self.stream.is_full(size.rows, size.bytes, is_ready);
         if full.is_some() && !is_ready {
-            drop((forms, rows));
+            drop(forms);
             // The shard may have answered that these rows can be copied as they are.
             self.look_for_format();
             if self.forms.borrow().copy.is_some() {
-                full = self.stream.is_full(count, bytes, true);
+                full = self.stream.is_full(size.rows, size.bytes, true);
             }
         }
-        Ok(Appended { full, has_grown })
+        Ok(Appended {
+            full,
+            has_grown: size.has_grown,
+        })
     }
 
     /// Once COPY is in use: notes the format in which the present form of rows can go, if it can.
@@ -187,17 +171,17 @@ impl RelationBuffer {
     /// Are there enough rows to hand them to a COPY that is open for them?
     #[inline]
     pub fn can_stream(&self) -> bool {
-        self.rows.borrow().bytes() >= STREAM_BYTES && self.forms.borrow().copy.is_some()
+        self.waiting.bytes() >= STREAM_BYTES && self.forms.borrow().copy.is_some()
     }
 
     /// Rows that the shard stored and that have not been reported before.
     pub fn take_unreported(&self) -> u64 {
-        self.unreported.take()
+        self.waiting.take_unreported()
     }
 
     /// Rows sent so far, and rows that the shard stored of them as far as it has answered.
     pub fn totals(&self) -> (u64, u64) {
-        (self.sent.get(), self.answered.get())
+        self.waiting.totals()
     }
 
     /// Most rows of a multi-row INSERT.
@@ -206,7 +190,7 @@ impl RelationBuffer {
     }
 
     pub fn stats(&self) -> WriteStats {
-        self.stats.get()
+        self.waiting.stats()
     }
 
     /// The statement that carries the rows, for EXPLAIN, and whether that is COPY.
@@ -246,24 +230,6 @@ impl RelationBuffer {
         }
     }
 
-    /// Counts the rows as taken.
-    fn subject(&self, count: usize) -> Subject {
-        let first = self.sent.get() + 1;
-        let last = self.sent.get() + count as u64;
-        self.sent.set(last);
-        Subject {
-            table: Some(self.owner.table.clone()),
-            rows: Some((first, last)),
-            query: None,
-        }
-    }
-
-    fn note(&self, cause: FlushCause, count: usize, bytes: usize) {
-        let mut stats = self.stats.get();
-        stats.count(cause, count as u64, bytes as u64);
-        self.stats.set(stats);
-    }
-
     fn copy_in(&self, rows: Tuples, format: Format, sql: Rc<Sql>) -> CopyIn {
         let count = rows.count();
         let rows = match format {
@@ -281,14 +247,8 @@ impl RelationBuffer {
             table: self.owner.remote.name.clone(),
             stays_open: self.stream.may_stay_open(),
             rows,
-            subject: self.subject(count),
+            subject: self.waiting.subject(count),
         }
-    }
-
-    fn take_rows(&self) -> Tuples {
-        let width = self.forms.borrow().encoding.columns.len();
-        self.share.set(0);
-        self.rows.replace(Tuples::reusing(width, spare::take()))
     }
 
     /// As many multi-row INSERTs as `batch_size` asks for.
@@ -304,9 +264,9 @@ impl RelationBuffer {
                 sql,
                 params,
                 written_by: Some(self.owner.command_id),
-                subject: self.subject(count),
+                subject: self.waiting.subject(count),
             };
-            self.note(cause, count, statement.len());
+            self.waiting.note(cause, count, statement.len());
             batches.push(Batch::Insert(statement));
         }
     }
@@ -351,25 +311,25 @@ impl PendingRows for RelationBuffer {
     }
 
     fn is_empty(&self) -> bool {
-        self.rows.borrow().is_empty()
+        self.waiting.is_empty()
     }
 
     fn bytes(&self) -> usize {
-        self.rows.borrow().bytes()
+        self.waiting.bytes()
     }
 
     fn take(&self, cause: FlushCause) -> Vec<Batch> {
         if self.is_empty() {
             return Vec::new();
         }
-        let mut rows = self.take_rows();
+        let mut rows = self.waiting.take();
         let copy = self.forms.borrow().copy.clone();
         let mut batches = Vec::new();
         match copy.filter(|_| self.stream.copies(rows.count(), rows.bytes())) {
             Some((format, sql)) => {
                 let count = rows.count();
                 let copy = self.copy_in(rows, format, sql);
-                self.note(cause, count, copy.rows.len());
+                self.waiting.note(cause, count, copy.rows.len());
                 batches.push(Batch::Copy(copy));
                 self.stream.has_copied();
                 self.has_copied.set(true);
@@ -394,21 +354,18 @@ impl PendingRows for RelationBuffer {
 
     fn take_more(&self) -> Option<CopyIn> {
         let (format, sql) = self.forms.borrow().copy.clone()?;
-        let rows = self.take_rows();
+        let rows = self.waiting.take();
         let count = rows.count();
         let copy = self.copy_in(rows, format, sql);
-        let mut stats = self.stats.get();
-        stats.count_more(count as u64, copy.rows.len() as u64);
-        self.stats.set(stats);
+        self.waiting.note_more(count, copy.rows.len());
         Some(copy)
     }
 
     fn answered(&self, rows: u64) {
-        self.answered.set(self.answered.get() + rows);
-        self.unreported.set(self.unreported.get() + rows);
+        self.waiting.answered(rows);
     }
 
     fn discard(&self) {
-        drop(self.take_rows());
+        drop(self.waiting.take());
     }
 }

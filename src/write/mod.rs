@@ -8,3 +8,4 @@ pub mod policy;
 pub mod rowwise;
 pub mod single;
 pub mod transport;
+mod waiting;
