@@ -84,7 +84,7 @@ SELECT pg_temp.server(options) FROM unnest(ARRAY[
     $$bach_size '1'$$, $$hots 'h'$$, $$password 'hush'$$, $$user 'u'$$, $$column_name 'c'$$, $$client_encoding 'UTF8'$$,
     $$fallback_application_name 'x'$$, $$replication 'database'$$, $$no_option_looks_like_this 'x'$$]) AS options;
 SELECT pg_temp.server(options) LIKE 'HV00D invalid option %' FROM unnest(ARRAY[
-    $$transport 'copy'$$, $$flush_policy 'row'$$, $$two_phase_commit 'on'$$, $$oauth_issuer 'i'$$]) AS options;
+    $$transport 'copy'$$, $$two_phase_commit 'on'$$, $$oauth_issuer 'i'$$]) AS options;
 SELECT pg_temp.attempt($$ALTER USER MAPPING FOR CURRENT_USER SERVER options_server OPTIONS (ADD passwort 'hush')$$);
 SELECT pg_temp.attempt($$ALTER USER MAPPING FOR CURRENT_USER SERVER options_server OPTIONS (ADD host 'hush')$$);
 SELECT pg_temp.attempt($$ALTER FOREIGN TABLE options_table OPTIONS (ADD table_nam 'x')$$);

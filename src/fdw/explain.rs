@@ -7,6 +7,7 @@ use crate::pg::explain::Explain;
 use crate::pg::raise::guarded;
 use crate::remote::stats::{FlushCause, WaitStats, WriteStats};
 use crate::write::insert::Insert;
+use crate::write::policy::SingleReason;
 use pgrx::pg_sys;
 
 /// Why UPDATE and DELETE have no batches.
@@ -109,18 +110,19 @@ pub unsafe fn explain_target(
     // SAFETY: by the contract.
     let preview = unsafe {
         insert.preview(
-            insert::circumstances(target),
+            insert::circumstances(node, target, &insert.target().options.write),
             insert::named_columns(node, target),
         )?
     };
-    explain_sql(out, &preview.sql, preview.single_reason)?;
+    let reason = preview.single_reason.map(SingleReason::describe);
+    explain_sql(out, &preview.sql, reason.as_deref())?;
     if out.is_verbose() {
-        // A row that goes alone waits for nothing, whatever the policy for others.
-        let (transport, policy) = match preview.single_reason {
-            Some(_) => ("single-row INSERT", "row"),
-            None if preview.copies => ("COPY", "statement"),
-            None => ("multi-row INSERT", "statement"),
+        let transport = match preview.single_reason {
+            Some(_) => "single-row INSERT",
+            None if preview.copies => "COPY",
+            None => "multi-row INSERT",
         };
+        let policy = preview.flush_policy.name();
         out.count(c"Batch Size", preview.batch_size as u64);
         out.text(c"Transport", transport.as_bytes())?;
         out.text(c"Flush Policy", policy.as_bytes())?;

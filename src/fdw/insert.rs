@@ -1,7 +1,9 @@
 //! INSERT and COPY: what the callbacks of data modification do for them, and those of routing.
 
+use crate::fdw::calls;
 use crate::fdw::modify::{check_row_security, state_of, ModifyState};
 use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::option::WriteOptions;
 use crate::pg::memory::MemoryContext;
 use crate::pg::raise::guarded;
 use crate::pg::tuple::Decoder;
@@ -11,7 +13,7 @@ use crate::pq::PgResult;
 use crate::remote::session::{drain_all, SessionRef};
 use crate::remote::stats::FlushCause;
 use crate::write::insert::{Accepted, Counting, Insert, Place};
-use crate::write::policy::{Circumstances, SingleReason};
+use crate::write::policy::{self, Circumstances, SingleReason};
 use pgrx::pg_sys;
 use pgrx::pg_sys::Oid;
 use std::ptr;
@@ -137,8 +139,12 @@ pub unsafe extern "C-unwind" fn begin_foreign_insert(
 /// What of a target decides over batching.
 ///
 /// # Safety
-/// `target` is valid.
-pub unsafe fn circumstances(target: *mut pg_sys::ResultRelInfo) -> Circumstances {
+/// Both are valid and belong together.
+pub unsafe fn circumstances(
+    node: *mut pg_sys::ModifyTableState,
+    target: *mut pg_sys::ResultRelInfo,
+    options: &WriteOptions,
+) -> Circumstances {
     // SAFETY: by the contract; lists and trigger descriptions are valid as long as the target.
     unsafe {
         let triggers = (*target).ri_TrigDesc.as_ref();
@@ -149,6 +155,7 @@ pub unsafe fn circumstances(target: *mut pg_sys::ResultRelInfo) -> Circumstances
             }),
             after_row_triggers: triggers.is_some_and(|triggers| triggers.trig_insert_after_row),
             check_option: check_options(target).contains(&pg_sys::WCOKind::WCO_VIEW_CHECK),
+            policy: policy::policy_reason(options, || calls::called_while_writing(node)),
         }
     }
 }
@@ -205,7 +212,8 @@ unsafe fn start(
 ) -> Result<()> {
     // SAFETY: by the contract.
     unsafe {
-        let circumstances = circumstances(target);
+        let options = &state.insert.target().options.write;
+        let circumstances = circumstances(state.node, target, options);
         let is_named = named_columns(state.node, target);
         state.insert.start(circumstances, is_named, forced)?;
         if state.insert.wants_stored_row() {
@@ -455,11 +463,13 @@ pub unsafe extern "C-unwind" fn get_foreign_modify_batch_size(
             let Some(state) = insert_of(target) else {
                 return Ok(1);
             };
-            let limit = state.insert.target().options.write.batch_size;
-            if !state.uncounted
-                || !COPY_COUNTS_BATCHES
-                || circumstances(target).single_reason(limit).is_some()
-            {
+            if !state.uncounted || !COPY_COUNTS_BATCHES {
+                return Ok(1);
+            }
+            let options = &state.insert.target().options.write;
+            let limit = options.batch_size;
+            let circumstances = circumstances(state.node, target, options);
+            if circumstances.single_reason(limit).is_some() {
                 return Ok(1);
             }
             Ok(i32::try_from(limit).unwrap_or(i32::MAX))

@@ -244,6 +244,12 @@ pub fn role_name(role: Oid) -> Option<Vec<u8>> {
     }
 }
 
+/// Name and argument types of a function, with its schema where search_path does not find it; its OID if it is gone.
+pub fn function_name(function: Oid) -> Vec<u8> {
+    // SAFETY: a catalog lookup; the name is palloc'd.
+    unsafe { bytes(pg_sys::format_procedure(function)) }
+}
+
 /// Copies a list of DefElem options.
 ///
 /// # Safety

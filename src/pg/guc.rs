@@ -1,14 +1,32 @@
 //! Settings of this library (`shard_fdw.…`).
 
+use crate::model::option::FlushPolicy;
 use pgrx::pg_sys;
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting};
 use std::ffi::CString;
+
+/// Values of shard_fdw.flush_policy.
+#[derive(Clone, Copy, pgrx::PostgresGucEnum)]
+enum PolicySetting {
+    #[name = c"default"]
+    Default,
+    #[name = c"row"]
+    Row,
+    #[name = c"call"]
+    Call,
+    #[name = c"statement"]
+    Statement,
+    #[name = c"transaction"]
+    Transaction,
+}
 
 /// kB.
 static MAX_IN_FLIGHT: GucSetting<i32> = GucSetting::<i32>::new(8 << 10);
 /// kB.
 static BUFFER_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);
 static COPY_ROWS: GucSetting<i32> = GucSetting::<i32>::new(3000);
+static FLUSH_POLICY: GucSetting<PolicySetting> =
+    GucSetting::<PolicySetting>::new(PolicySetting::Default);
 static APPLICATION_NAME: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c""));
 
@@ -44,6 +62,14 @@ pub fn register() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    GucRegistry::define_enum_guc(
+        c"shard_fdw.flush_policy",
+        c"Sets when rows have to be on the shards.",
+        c"Takes the place of the option flush_policy of tables and servers, unless it is \"default\".",
+        &FLUSH_POLICY,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
     GucRegistry::define_string_guc(
         c"shard_fdw.application_name",
         c"Sets the application name that shards see.",
@@ -71,6 +97,17 @@ pub fn buffer_memory() -> usize {
 #[inline]
 pub fn copy_rows() -> usize {
     usize::try_from(COPY_ROWS.get()).unwrap_or(usize::MAX)
+}
+
+/// Value of shard_fdw.flush_policy, None for `default`: the options decide.
+pub fn flush_policy() -> Option<FlushPolicy> {
+    match FLUSH_POLICY.get() {
+        PolicySetting::Default => None,
+        PolicySetting::Row => Some(FlushPolicy::Row),
+        PolicySetting::Call => Some(FlushPolicy::Call),
+        PolicySetting::Statement => Some(FlushPolicy::Statement),
+        PolicySetting::Transaction => Some(FlushPolicy::Transaction),
+    }
 }
 
 /// Value of shard_fdw.application_name; empty: not set.
@@ -104,6 +141,15 @@ mod tests {
         assert_eq!(max_in_flight(), 64 << 10);
         set("shard_fdw.max_in_flight", "1GB");
         assert_eq!(max_in_flight(), 1 << 30);
+    }
+
+    #[pg_test]
+    fn flush_policy_is_left_to_the_options_until_set() {
+        assert_eq!(flush_policy(), None);
+        set("shard_fdw.flush_policy", "transaction");
+        assert_eq!(flush_policy(), Some(FlushPolicy::Transaction));
+        set("shard_fdw.flush_policy", "default");
+        assert_eq!(flush_policy(), None);
     }
 
     #[pg_test(error = "invalid configuration parameter name \"shard_fdw.no_such_setting\"")]

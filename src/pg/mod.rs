@@ -5,6 +5,7 @@
 )]
 
 pub mod backend;
+pub mod calls;
 pub mod catalog;
 pub mod caught;
 pub mod explain;

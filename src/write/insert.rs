@@ -2,7 +2,7 @@
 
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::insert::Clauses;
-use crate::model::option::{Transport, WriteOptions};
+use crate::model::option::{FlushPolicy, Transport, WriteOptions};
 use crate::model::sql::Sql;
 use crate::model::statement::insert_row;
 use crate::model::table::RemoteTable;
@@ -21,7 +21,7 @@ use crate::remote::usage::Usage;
 use crate::remote::{cache, memory};
 use crate::write::buffer::{Owner, RelationBuffer};
 use crate::write::columns::{Encoding, Sent};
-use crate::write::policy::{Circumstances, SingleReason};
+use crate::write::policy::{self, Circumstances, SingleReason};
 use crate::write::single::SingleRow;
 use crate::write::transport::Stream;
 use pgrx::pg_sys::Oid;
@@ -71,7 +71,9 @@ pub struct Preview {
     /// Most rows of one statement.
     pub batch_size: usize,
     /// Why they go one at a time, if they do.
-    pub single_reason: Option<&'static str>,
+    pub single_reason: Option<SingleReason>,
+    /// When rows have to be on the shard.
+    pub flush_policy: FlushPolicy,
     /// Batches go by COPY now.
     pub copies: bool,
 }
@@ -302,7 +304,12 @@ impl Insert {
                 (Some(Mode::Buffered(buffer)), None) => buffer.batch_size(),
                 (_, None) => write.batch_size,
             },
-            single_reason: reason.map(SingleReason::describe),
+            single_reason: reason,
+            flush_policy: match reason {
+                // A row that goes alone waits for nothing.
+                Some(_) => FlushPolicy::Row,
+                None => policy::flush_policy(&write),
+            },
             copies,
         })
     }

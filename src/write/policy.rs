@@ -1,4 +1,10 @@
-//! Whether the rows of a target may wait in a buffer.
+//! Whether the rows of a target may wait in a buffer, and for how long.
+
+use crate::model::option::{FlushPolicy, WriteOptions};
+use crate::model::text;
+use crate::pg::{catalog, guc};
+use pgrx::pg_sys::Oid;
+use std::borrow::Cow;
 
 /// Why rows go to the shard one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,20 +17,47 @@ pub enum SingleReason {
     CheckOption,
     /// The option `batch_size` is 1.
     BatchSize,
+    /// Flush policy `row`.
+    RowPolicy,
+    /// Flush policy `call`, and the statement calls this function in a procedural language while it writes.
+    Calls(Oid),
     /// COPY counts rows as they are handed over, and the shard may store fewer.
     UncountedCopy,
 }
 
 impl SingleReason {
     /// The words EXPLAIN uses.
-    pub fn describe(self) -> &'static str {
-        match self {
+    pub fn describe(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             SingleReason::Returning => "RETURNING",
             SingleReason::RowTriggers => "row triggers",
             SingleReason::CheckOption => "WITH CHECK OPTION",
             SingleReason::BatchSize => "batch_size is 1",
+            SingleReason::RowPolicy => "flush_policy is row",
+            SingleReason::Calls(function) => {
+                let name = text::from_bytes(&catalog::function_name(function));
+                return Cow::Owned(format!("flush_policy is call, function {name}"));
+            }
             SingleReason::UncountedCopy => "the shard may store fewer rows than COPY counts",
-        }
+        })
+    }
+}
+
+/// The flush policy that counts: the session's, else the option's.
+pub fn flush_policy(options: &WriteOptions) -> FlushPolicy {
+    guc::flush_policy().unwrap_or(options.flush_policy)
+}
+
+/// The flush policy's reason for single rows, if it has one. `called`: looks for a function in a procedural language that
+/// the statement calls while it writes.
+pub fn policy_reason(
+    options: &WriteOptions,
+    called: impl FnOnce() -> Option<Oid>,
+) -> Option<SingleReason> {
+    match flush_policy(options) {
+        FlushPolicy::Row => Some(SingleReason::RowPolicy),
+        FlushPolicy::Call => called().map(SingleReason::Calls),
+        FlushPolicy::Statement | FlushPolicy::Transaction => None,
     }
 }
 
@@ -35,6 +68,8 @@ pub struct Circumstances {
     pub before_row_triggers: bool,
     pub after_row_triggers: bool,
     pub check_option: bool,
+    /// That of [`policy_reason`].
+    pub policy: Option<SingleReason>,
 }
 
 impl Circumstances {
@@ -49,7 +84,7 @@ impl Circumstances {
         } else if batch_size == 1 {
             Some(SingleReason::BatchSize)
         } else {
-            None
+            self.policy
         }
     }
 
@@ -70,6 +105,21 @@ mod tests {
             Circumstances::default().single_reason(1),
             Some(SingleReason::BatchSize)
         );
+    }
+
+    #[test]
+    fn other_reasons_go_before_the_policy() {
+        let circumstances = Circumstances {
+            policy: Some(SingleReason::RowPolicy),
+            ..Circumstances::default()
+        };
+        assert_eq!(circumstances.single_reason(2), circumstances.policy);
+        let returning = Circumstances {
+            returning: true,
+            ..circumstances
+        };
+        assert_eq!(returning.single_reason(2), Some(SingleReason::Returning));
+        assert!(!circumstances.needs_stored_row());
     }
 
     #[test]

@@ -181,6 +181,13 @@ pub static OPTIONS: &[OptionDef] = &[
         "how batches travel: as multi-row INSERT, as COPY, or as COPY once a statement has sent many rows to a table for which both mean the same; see *Transport* below",
     ),
     works(
+        "flush_policy",
+        SERVER_AND_TABLE,
+        Kind::Choice(&["row", "call", "statement", "transaction"]),
+        "statement",
+        "when rows have to be on the shard: each at once; at once if the statement calls functions in procedural languages while it writes; when the statement ends; `transaction` is as `statement` so far; see *Flush policies* below",
+    ),
+    works(
         "fetch_size",
         SERVER_AND_TABLE,
         Kind::Int {

@@ -25,6 +25,31 @@ pub enum Transport {
     Copy,
 }
 
+/// When rows have to be on the shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlushPolicy {
+    /// Before the next row.
+    Row,
+    /// As `Row` for a statement that calls functions in procedural languages while it writes, else as `Statement`.
+    Call,
+    /// Before the statement ends.
+    Statement,
+    /// Before the transaction ends, or anybody could look.
+    Transaction,
+}
+
+impl FlushPolicy {
+    /// The option's value.
+    pub fn name(self) -> &'static str {
+        match self {
+            FlushPolicy::Row => "row",
+            FlushPolicy::Call => "call",
+            FlushPolicy::Statement => "statement",
+            FlushPolicy::Transaction => "transaction",
+        }
+    }
+}
+
 /// How rows are written, and when a batch is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteOptions {
@@ -33,6 +58,7 @@ pub struct WriteOptions {
     /// Bytes.
     pub batch_bytes: usize,
     pub transport: Transport,
+    pub flush_policy: FlushPolicy,
 }
 
 /// Options of a server that do not depend on the table.
@@ -133,6 +159,12 @@ impl TableOptions {
                     "insert" => Transport::Insert,
                     "copy" => Transport::Copy,
                     _ => Transport::Auto,
+                },
+                flush_policy: match source.choice("flush_policy")? {
+                    "row" => FlushPolicy::Row,
+                    "call" => FlushPolicy::Call,
+                    "transaction" => FlushPolicy::Transaction,
+                    _ => FlushPolicy::Statement,
                 },
             },
         })
@@ -323,6 +355,7 @@ mod tests {
                 batch_size: 1000,
                 batch_bytes: 1 << 20,
                 transport: Transport::Auto,
+                flush_policy: FlushPolicy::Statement,
             }
         );
 
