@@ -94,6 +94,71 @@ fn one_table_spans_all_versions() {
 }
 
 #[test]
+fn every_version_can_be_imported_from() {
+    let coordinator = Cluster::start();
+    let mut client = coordinator.simple();
+    for (major, shard) in every_version(&mut client) {
+        // Virtual unless STORED is said, from 18 on; not to be had before.
+        let kind = if major >= 18 { "VIRTUAL" } else { "STORED" };
+        shard.sql(&format!(
+            "CREATE SCHEMA app;
+             CREATE TABLE app.t (id int GENERATED ALWAYS AS IDENTITY, note text COLLATE \"C\" DEFAULT 'here' NOT NULL,
+                 twice int GENERATED ALWAYS AS (n * 2) STORED, n int, thrice int GENERATED ALWAYS AS (n * 3) {kind},
+                 gone int, span interval DEFAULT '1 day 02:00:00');
+             ALTER TABLE app.t DROP COLUMN gone;
+             CREATE VIEW app.sums AS SELECT sum(n) AS total FROM app.t;
+             CREATE TABLE app.parted (a int, b int) PARTITION BY LIST (a);
+             CREATE TABLE app.part PARTITION OF app.parted DEFAULT;"
+        ));
+        client
+            .run(&format!(
+                "CREATE SCHEMA here; IMPORT FOREIGN SCHEMA app FROM SERVER v{major} INTO here
+                     OPTIONS (import_remote_default 'true')"
+            ))
+            .expect_ok();
+        let columns = "SELECT attrelid::regclass, attname, format_type(atttypid, atttypmod), attnotnull, \
+             nullif(attcollation, 100)::regcollation, attgenerated, array_to_string(attfdwoptions, ' ') \
+             FROM pg_attribute JOIN pg_foreign_table ON ftrelid = attrelid WHERE attnum > 0 ORDER BY attrelid::regclass::text, attnum";
+        let thrice = if kind == "VIRTUAL" && common::major() >= 18 {
+            "v"
+        } else {
+            "s"
+        };
+        assert_eq!(
+            client.run(columns).lines(),
+            [
+                "here.parted|a|integer|f|-||column_name=a",
+                "here.parted|b|integer|f|-||column_name=b",
+                "here.sums|total|bigint|f|-||column_name=total",
+                "here.t|id|integer|t|-||column_name=id remote_default=true",
+                "here.t|note|text|t|\"C\"||column_name=note remote_default=true",
+                "here.t|twice|integer|f|-|s|column_name=twice",
+                "here.t|n|integer|f|-||column_name=n",
+                &format!("here.t|thrice|integer|f|-|{thrice}|column_name=thrice"),
+                "here.t|span|interval|f|-||column_name=span remote_default=true",
+            ],
+            "from {major}"
+        );
+        let insert = "INSERT INTO here.t (n) VALUES (1), (2), (3)";
+        assert_eq!(client.run(insert).tag(), "INSERT 0 3");
+        let update = "UPDATE here.t SET n = n + 10 WHERE thrice = 9 AND note = 'here'";
+        assert_eq!(client.run(update).tag(), "UPDATE 1");
+        assert_eq!(
+            client.run("SELECT * FROM here.t ORDER BY id").lines(),
+            [
+                "1|here|2|1|3|1 day 02:00:00",
+                "2|here|4|2|6|1 day 02:00:00",
+                "3|here|26|13|39|1 day 02:00:00"
+            ],
+            "from {major}"
+        );
+        assert_eq!(client.value("SELECT total FROM here.sums"), "16");
+        client.run("DROP SCHEMA here CASCADE").expect_ok();
+        shard.check_log();
+    }
+}
+
+#[test]
 fn what_is_no_postgresql_of_a_known_version_is_refused() {
     let coordinator = Cluster::start();
     let shard = Cluster::start();

@@ -1,6 +1,6 @@
 //! The SQL function `shard_fdw_handler()`: the callbacks of the wrapper.
 
-use crate::fdw::{explain, insert, modify, plan, scan, truncate};
+use crate::fdw::{explain, import, insert, modify, plan, scan, truncate};
 use crate::pg::raise::guarded;
 use pgrx::pg_sys;
 use pgrx::pg_sys::Datum;
@@ -58,6 +58,7 @@ fn callbacks() -> pg_sys::FdwRoutine {
         EndForeignModify: Some(modify::end_foreign_modify),
         ExplainForeignModify: Some(explain::explain_foreign_modify),
         IsForeignRelUpdatable: Some(modify::is_foreign_rel_updatable),
+        ImportForeignSchema: Some(import::import_foreign_schema),
         ExecForeignTruncate: Some(truncate::exec_foreign_truncate),
         ..Default::default()
     }

@@ -8,6 +8,7 @@ mod calls;
 mod explain;
 mod functions;
 mod handler;
+mod import;
 mod insert;
 mod load;
 mod modify;

@@ -18,12 +18,14 @@ impl SqlState {
     pub const DATETIME_OUT_OF_RANGE: SqlState = SqlState(*b"22008");
     pub const INVALID_PARAMETER_VALUE: SqlState = SqlState(*b"22023");
     pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState(*b"42501");
+    pub const DUPLICATE_OBJECT: SqlState = SqlState(*b"42710");
     pub const UNDEFINED_OBJECT: SqlState = SqlState(*b"42704");
     pub const CARDINALITY_VIOLATION: SqlState = SqlState(*b"21000");
     pub const PROGRAM_LIMIT_EXCEEDED: SqlState = SqlState(*b"54000");
     pub const OBJECT_NOT_IN_PREREQUISITE_STATE: SqlState = SqlState(*b"55000");
     pub const PASSWORD_REQUIRED: SqlState = SqlState(*b"2F003");
     pub const INVALID_OPTION_NAME: SqlState = SqlState(*b"HV00D");
+    pub const SCHEMA_NOT_FOUND: SqlState = SqlState(*b"HV00Q");
     pub const FDW_ERROR: SqlState = SqlState(*b"HV000");
     pub const INTERNAL_ERROR: SqlState = SqlState(*b"XX000");
 

@@ -7,6 +7,7 @@ pub mod copy;
 pub mod depth;
 pub mod error;
 pub mod expr;
+pub mod import;
 pub mod insert;
 pub mod option;
 pub mod socket;

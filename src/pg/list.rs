@@ -1,5 +1,5 @@
-//! Plan-private data as plain nodes: they survive copyObject, the plan cache and node output, and hold no pointer of
-//! ours.
+//! Lists for core. Plan-private data are plain nodes: they survive copyObject, the plan cache and node output, and hold
+//! no pointer of ours.
 
 use crate::model::error::{FdwError, Result};
 use crate::pg::catalog::c_string;
@@ -22,6 +22,17 @@ pub fn encode(items: &[Item]) -> Result<*mut pg_sys::List> {
     let mut list = append(std::ptr::null_mut(), &Item::Int(VERSION))?;
     for item in items {
         list = append(list, item)?;
+    }
+    Ok(list)
+}
+
+/// Makes a list of C strings, in the current memory context. Text with a NUL is an error.
+pub fn of_strings<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Result<*mut pg_sys::List> {
+    let mut list = std::ptr::null_mut();
+    for text in texts {
+        let text = c_string(text)?;
+        // SAFETY: list cells and the copy are palloc'd by core.
+        list = unsafe { pg_sys::lappend(list, pg_sys::pstrdup(text.as_ptr()).cast()) };
     }
     Ok(list)
 }

@@ -14,6 +14,9 @@ extern "C-unwind" {
     ) -> *mut pg_sys::List;
 }
 
+/// Can a foreign table have virtual generated columns?
+pub const HAS_VIRTUAL_COLUMNS: bool = cfg!(feature = "pg18");
+
 /// Attribute `index` (from 0) of a tuple descriptor. From 18 on the full attributes follow the compact ones.
 ///
 /// # Safety

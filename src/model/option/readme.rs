@@ -22,6 +22,7 @@ fn row(def: &OptionDef) -> String {
         .iter()
         .map(|context| match context {
             Context::Table => "table",
+            Context::Import => "IMPORT",
             other => other.noun(),
         })
         .collect();

@@ -8,6 +8,8 @@ pub enum Context {
     UserMapping,
     Table,
     Column,
+    /// The command IMPORT FOREIGN SCHEMA.
+    Import,
 }
 
 impl Context {
@@ -19,6 +21,7 @@ impl Context {
             Context::UserMapping => "user mapping",
             Context::Table => "foreign table",
             Context::Column => "column",
+            Context::Import => "foreign schema import",
         }
     }
 }
@@ -81,6 +84,7 @@ const SERVER_AND_MAPPING: &[Context] = &[Context::Server, Context::UserMapping];
 const MAPPING: &[Context] = &[Context::UserMapping];
 const TABLE: &[Context] = &[Context::Table];
 const COLUMN: &[Context] = &[Context::Column];
+const IMPORT: &[Context] = &[Context::Import];
 
 const fn works(
     name: &'static str,
@@ -315,6 +319,41 @@ pub static OPTIONS: &[OptionDef] = &[
         Kind::Choice(&["off", "auto", "random", "system", "bernoulli"]),
         "auto",
         "how ANALYZE takes its sample on the shard",
+    ),
+    works(
+        "import_collate",
+        IMPORT,
+        Kind::Bool,
+        "true",
+        "whether columns get the collations they have on the shard",
+    ),
+    works(
+        "import_default",
+        IMPORT,
+        Kind::Bool,
+        "false",
+        "whether columns get the DEFAULT they have on the shard, to be evaluated here",
+    ),
+    works(
+        "import_generated",
+        IMPORT,
+        Kind::Bool,
+        "true",
+        "whether generated columns are generated here too; else they are plain columns",
+    ),
+    works(
+        "import_not_null",
+        IMPORT,
+        Kind::Bool,
+        "true",
+        "whether columns are NOT NULL as on the shard",
+    ),
+    works(
+        "import_remote_default",
+        IMPORT,
+        Kind::Bool,
+        "false",
+        "whether serial, identity and defaulted columns get the option `remote_default`; they get no DEFAULT then, whatever `import_default` says",
     ),
     OptionDef {
         name: "use_scram_passthrough",

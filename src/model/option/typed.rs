@@ -4,9 +4,10 @@ use super::parse::Value;
 use super::place;
 use super::settings::SessionSetting;
 use super::table::{self, Context, Kind};
-use super::validate::invalid_value;
+use super::validate::{invalid_value, validate};
 use super::{GivenOption, LibpqOption};
-use crate::model::error::{FdwError, Result};
+use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::text;
 
 /// Isolation level of remote transactions (a local SERIALIZABLE is SERIALIZABLE with either).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +102,16 @@ pub struct ColumnOptions {
     pub key: bool,
 }
 
+/// Options of IMPORT FOREIGN SCHEMA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImportOptions {
+    pub import_collate: bool,
+    pub import_default: bool,
+    pub import_generated: bool,
+    pub import_not_null: bool,
+    pub import_remote_default: bool,
+}
+
 /// Options of a user mapping. Debug output leaves the values of connection options out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct MappingOptions {
@@ -178,6 +189,32 @@ impl ColumnOptions {
             column_name: source.name("column_name")?,
             remote_default: source.boolean("remote_default")?,
             key: source.boolean("key")?,
+        })
+    }
+}
+
+impl ImportOptions {
+    /// Core hands these options over unchecked.
+    pub fn new(command: &[GivenOption]) -> Result<ImportOptions> {
+        for (position, (name, value)) in command.iter().enumerate() {
+            validate(Context::Import, name, value, &[])?;
+            if command[..position].iter().any(|(other, _)| other == name) {
+                return Err(FdwError::local(
+                    SqlState::DUPLICATE_OBJECT,
+                    format!(
+                        "option \"{}\" is given more than once",
+                        text::from_bytes(name)
+                    ),
+                ));
+            }
+        }
+        let source = Source::new(Context::Import, command);
+        Ok(ImportOptions {
+            import_collate: source.boolean("import_collate")?,
+            import_default: source.boolean("import_default")?,
+            import_generated: source.boolean("import_generated")?,
+            import_not_null: source.boolean("import_not_null")?,
+            import_remote_default: source.boolean("import_remote_default")?,
         })
     }
 }
@@ -457,6 +494,40 @@ mod tests {
         assert!(column.remote_default && !column.key);
         let column = ColumnOptions::new(&given(&[("key", "on")])).unwrap();
         assert!(column.key && !column.remote_default);
+    }
+
+    #[test]
+    fn options_of_an_import() {
+        let options = ImportOptions::new(&[]).unwrap();
+        assert!(options.import_collate && options.import_generated && options.import_not_null);
+        assert!(!options.import_default && !options.import_remote_default);
+        let options = ImportOptions::new(&given(&[
+            ("import_default", "on"),
+            ("import_not_null", "0"),
+            ("import_remote_default", "true"),
+        ]))
+        .unwrap();
+        assert!(options.import_default && options.import_remote_default);
+        assert!(!options.import_not_null);
+        let error = |options: &[(&str, &str)]| {
+            let diag = ImportOptions::new(&given(options)).unwrap_err().diag();
+            let hint = String::from_utf8(diag.hint.unwrap_or_default()).unwrap();
+            (diag.sqlstate.unwrap().to_string(), hint)
+        };
+        let (code, hint) = error(&[("import_defaults", "true")]);
+        assert_eq!(code, "HV00D");
+        assert_eq!(hint, "Perhaps you meant the option \"import_default\".");
+        let (code, hint) = error(&[("import_collate", "perhaps")]);
+        assert_eq!(code, "22023");
+        assert_eq!(hint, "Valid values are true, false, on, off, 1 and 0.");
+        let (code, hint) = error(&[("batch_size", "1")]);
+        assert_eq!(code, "HV00D");
+        assert_eq!(
+            hint,
+            "The option can be set for a server or a foreign table."
+        );
+        let twice = [("import_collate", "true"), ("import_collate", "true")];
+        assert_eq!(error(&twice).0, "42710");
     }
 
     #[test]

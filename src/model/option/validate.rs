@@ -82,6 +82,7 @@ fn invalid_name(context: Context, name: &[u8], libpq: &[LibpqOption]) -> FdwErro
         Context::UserMapping,
         Context::Table,
         Context::Column,
+        Context::Import,
     ]
     .into_iter()
     .filter(|other| {
