@@ -135,6 +135,7 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
                 row_lock(root, (*baserel).relid),
                 base.target.options.fetch_size,
                 base.policy.writes,
+                is_changed(root, (*baserel).relid),
             );
             let mut exprs = ptr::null_mut();
             for index in params {
@@ -276,6 +277,20 @@ pub unsafe fn columns_of(used: *mut pg_sys::Bitmapset, target: &Target) -> Vec<i
     columns
 }
 
+/// Is the relation a target of UPDATE or DELETE?
+///
+/// # Safety
+/// `root` is valid.
+unsafe fn is_changed(root: *mut pg_sys::PlannerInfo, relid: u32) -> bool {
+    // SAFETY: by the contract.
+    unsafe {
+        matches!(
+            (*(*root).parse).commandType,
+            pg_sys::CmdType::CMD_UPDATE | pg_sys::CmdType::CMD_DELETE
+        ) && pg_sys::bms_is_member(relid as i32, (*root).all_result_relids)
+    }
+}
+
 /// The lock that the shard must take on the rows: targets of UPDATE and DELETE must not change before they are
 /// written, and a locking clause can be obeyed nowhere else.
 ///
@@ -284,12 +299,7 @@ pub unsafe fn columns_of(used: *mut pg_sys::Bitmapset, target: &Target) -> Vec<i
 unsafe fn row_lock(root: *mut pg_sys::PlannerInfo, relid: u32) -> Option<(LockStrength, LockWait)> {
     // SAFETY: by the contract; rowMarks is a list of PlanRowMark.
     unsafe {
-        let command = (*(*root).parse).commandType;
-        if matches!(
-            command,
-            pg_sys::CmdType::CMD_UPDATE | pg_sys::CmdType::CMD_DELETE
-        ) && pg_sys::bms_is_member(relid as i32, (*root).all_result_relids)
-        {
+        if is_changed(root, relid) {
             return Some((LockStrength::Update, LockWait::Block));
         }
         let mark = nodes((*root).rowMarks)

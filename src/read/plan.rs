@@ -89,6 +89,8 @@ pub struct ScanPlan {
     pub deferred: bool,
     /// A rescan must show the rows of the first pass.
     pub replay: bool,
+    /// The shard may fetch the next rows while the last ones are used: most probably all will be wanted.
+    pub ahead: bool,
 }
 
 impl ScanPlan {
@@ -100,6 +102,7 @@ impl ScanPlan {
         lock: Option<(LockStrength, LockWait)>,
         fetch_size: u32,
         replay: bool,
+        ahead: bool,
     ) -> (ScanPlan, Vec<usize>) {
         let mut printer = Printer::new(table);
         let texts: Vec<Sql> = conditions
@@ -117,6 +120,7 @@ impl ScanPlan {
             fetch_size,
             deferred,
             replay,
+            ahead,
         };
         (plan, printer.into_params())
     }
@@ -128,6 +132,7 @@ impl ScanPlan {
             Item::Int(self.fetch_size as i32),
             Item::Int(i32::from(self.deferred)),
             Item::Int(i32::from(self.replay)),
+            Item::Int(i32::from(self.ahead)),
         ]
     }
 
@@ -139,6 +144,7 @@ impl ScanPlan {
             fetch_size: items.int()? as u32,
             deferred: items.int()? != 0,
             replay: items.int()? != 0,
+            ahead: items.int()? != 0,
         };
         items.finish()?;
         Ok(plan)
@@ -175,7 +181,8 @@ mod tests {
     #[test]
     fn a_plan_survives_its_list() {
         let condition = operator("=", column(1, INT4), param(3, INT4));
-        let (plan, params) = ScanPlan::new(&table(), vec![1, CTID], &[condition], None, 50, true);
+        let (plan, params) =
+            ScanPlan::new(&table(), vec![1, CTID], &[condition], None, 50, true, true);
         assert_eq!(params, vec![3]);
         assert!(!plan.deferred);
         assert_eq!(
@@ -199,7 +206,7 @@ mod tests {
         assert!(policy(false).allows(&condition));
         assert!(!policy(true).allows(&condition));
         assert!(policy(true).allows(&operator("=", column(1, INT4), param(0, INT4))));
-        let (plan, _) = ScanPlan::new(&table(), vec![], &[condition], None, 1, false);
+        let (plan, _) = ScanPlan::new(&table(), vec![], &[condition], None, 1, false, false);
         assert!(plan.deferred);
     }
 

@@ -143,7 +143,11 @@ impl Scan {
             None => {}
         }
         let rows = cursor.fetch(fetch_size)?;
-        self.at_end = rows.ntuples() < fetch_size as usize;
+        let at_end = rows.ntuples() < fetch_size as usize;
+        if self.plan.ahead && !at_end {
+            self.cursor()?.fetch_ahead(fetch_size)?;
+        }
+        self.at_end = at_end;
         self.fetches += 1;
         self.clear_batch();
         self.batch = self.decoder.decode(&rows, self.batch_context)?;

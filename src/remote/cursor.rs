@@ -32,6 +32,18 @@ pub struct CursorState {
     lost: Cell<bool>,
     /// Its (sub)transaction is over.
     gone: Cell<bool>,
+    ahead: RefCell<Ahead>,
+}
+
+/// Rows that were asked for before the scan wants them.
+#[derive(Default)]
+enum Ahead {
+    #[default]
+    No,
+    Asked,
+    Here(PgResult),
+    /// An earlier error, or its own, has kept the shard from answering.
+    Failed,
 }
 
 impl CursorState {
@@ -86,6 +98,16 @@ impl CursorState {
         if self.declared_at.take().is_some() {
             self.lost.set(self.read.get());
         }
+        self.ahead.take();
+    }
+
+    /// The answer to a FETCH that was sent ahead; None if an error has come instead.
+    pub(in crate::remote) fn ahead_answered(&self, rows: Option<PgResult>) {
+        self.ahead.replace(rows.map_or(Ahead::Failed, Ahead::Here));
+    }
+
+    fn is_waited_for(&self) -> bool {
+        matches!(*self.ahead.borrow(), Ahead::Asked)
     }
 
     /// The shard has no such cursor any more.
@@ -125,6 +147,7 @@ impl Cursor {
             read: Cell::new(false),
             lost: Cell::new(false),
             gone: Cell::new(false),
+            ahead: RefCell::default(),
         });
         session.register_cursor(&state);
         Cursor { session, state }
@@ -135,7 +158,8 @@ impl Cursor {
         *self.state.params.borrow_mut() = Some(params);
     }
 
-    /// The next rows, as text; fewer than asked for at the end. Declares the cursor at the first call.
+    /// The next rows, as text; fewer than asked for at the end. Declares the cursor at the first call. After
+    /// [`Cursor::fetch_ahead`] these are the rows that it asked for.
     pub fn fetch(&self, rows: u32) -> Result<PgResult> {
         if self.state.gone.get() {
             return Err(FdwError::internal("the remote cursor of a scan is gone"));
@@ -147,6 +171,9 @@ impl Cursor {
                 "cannot continue a foreign scan after the rollback of the savepoint in which it began",
             ));
         }
+        if let Some(result) = self.take_ahead()? {
+            return Ok(result);
+        }
         if self.state.declared_at.get().is_none() {
             let sees = self.state.command_id;
             self.session
@@ -156,14 +183,47 @@ impl Cursor {
             self.state.declared(self.session.depth());
         }
         self.state.read.set(true);
+        self.session.ask(&self.fetching(rows))
+    }
+
+    fn fetching(&self, rows: u32) -> Statement {
         let number = self.state.number;
         let mut fetch = Statement::plain(format!("FETCH {rows} FROM c{number}").as_str());
         fetch.subject = self.state.subject.clone();
-        self.session.ask(&fetch)
+        fetch
+    }
+
+    /// Asks for the next rows without waiting for them, after a fetch. The shard works on them while those of the fetch are
+    /// used here.
+    pub fn fetch_ahead(&self, rows: u32) -> Result<()> {
+        self.state.ahead.replace(Ahead::Asked);
+        self.session
+            .queue(&self.fetching(rows), Role::Ahead(self.state.clone()))?;
+        self.session.end_message()
+    }
+
+    /// The rows that were asked for ahead, if any were.
+    fn take_ahead(&self) -> Result<Option<PgResult>> {
+        if self.state.is_waited_for() {
+            self.session
+                .wait_until(|state| state.link.is_none() || !self.state.is_waited_for())?;
+        }
+        match self.state.ahead.take() {
+            Ahead::No => Ok(None),
+            Ahead::Here(result) => {
+                self.session.check()?;
+                Ok(Some(result))
+            }
+            Ahead::Asked | Ahead::Failed => {
+                self.session.check()?;
+                Err(FdwError::internal("rows asked for ahead did not come"))
+            }
+        }
     }
 
     /// Starts over at the next fetch, with these parameters.
     pub fn restart(&self, params: Vec<Param>) -> Result<()> {
+        self.take_ahead()?;
         if self.state.declared_at.get().is_some() && !self.state.gone.get() {
             self.session.enter()?;
             let close = format!("CLOSE c{}", self.state.number);

@@ -201,3 +201,24 @@ UPDATE t SET v = t.v + (SELECT count(*) FROM t x WHERE x.v > 1000) WHERE v > 105
 DELETE FROM t WHERE v IN (SELECT x.v + 1 FROM t x WHERE x.v % 3 = 0);
 UPDATE t SET v = 0 WHERE v = (SELECT max(v) FROM t);
 SELECT k, count(*), sum(v) FROM t GROUP BY k ORDER BY k;
+
+== an UPDATE goes on reading after savepoints of its functions have been undone
+@table t ON s1
+    id int, n int;
+@table log ON s1
+    id int;
+INSERT INTO t SELECT g, 0 FROM generate_series(1, 350) g;
+CREATE FUNCTION refused(i int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO log VALUES (i);
+    IF i % 50 = 0 THEN
+        RAISE EXCEPTION 'refused';
+    END IF;
+    RETURN i;
+EXCEPTION WHEN raise_exception THEN
+    RETURN -i;
+END $$;
+UPDATE t SET n = refused(id);
+SELECT count(*), sum(n) FROM t;
+DELETE FROM t WHERE refused(id) < 0;
+SELECT count(*), sum(n), (SELECT count(*) FROM log) FROM t;

@@ -11,6 +11,7 @@ use crate::model::text;
 use crate::pq::{Answer, Connection, Flush, PgResult, ResultStatus};
 use crate::remote::budget::Share;
 use crate::remote::copyable::CopyQuestion;
+use crate::remote::cursor::CursorState;
 use crate::remote::pending::PendingRows;
 use crate::remote::statement::{add_context, CopyIn, Statement, Subject};
 use copy::{Running, Step};
@@ -28,6 +29,8 @@ pub enum Role {
     Batch(Rc<dyn PendingRows>),
     /// It says whether COPY can be used.
     Question(Rc<CopyQuestion>),
+    /// The rows are kept for the scan that will want them.
+    Ahead(Rc<CursorState>),
     /// The end of a message.
     Sync,
 }
@@ -412,6 +415,7 @@ impl Queue {
                 owner.answered(result.affected_rows().unwrap_or(0));
             }
             (Role::Question(question), Some(result)) => question.answer(&result),
+            (Role::Ahead(cursor), rows) => cursor.ahead_answered(rows),
             (Role::Ticket(ticket), Some(result)) => self.answers.push((ticket, Ok(result))),
             (Role::Ticket(ticket), None) => {
                 let error = self.error.clone().unwrap_or_else(|| FdwError::Protocol {

@@ -116,7 +116,7 @@ impl Session {
         Some((socket, interest))
     }
 
-    pub(super) fn wait_until(&self, done: impl Fn(&State) -> bool) -> Result<()> {
+    pub(in crate::remote) fn wait_until(&self, done: impl Fn(&State) -> bool) -> Result<()> {
         wait_for(&[self], |session| done(&session.state.borrow()), None).map(|_| ())
     }
 
