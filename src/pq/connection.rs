@@ -1,6 +1,5 @@
 //! One connection to a server.
 
-use crate::model::error::Diag;
 use crate::model::socket::{Interest, Socket};
 use crate::pq::notice::{self, Notice, NoticeQueue};
 use crate::pq::params::{Param, ParamArrays};
@@ -35,18 +34,6 @@ pub enum Answer {
     /// Nothing more for the statement. Follows the last result of each statement, but not a pipeline sync.
     End,
     Result(PgResult),
-}
-
-/// `PGTransactionStatusType`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransactionStatus {
-    Idle,
-    /// A command is under way.
-    Active,
-    InTransaction,
-    InError,
-    /// The connection is bad, or the status is unknown here.
-    Unknown,
 }
 
 /// A `PGconn`, closed when dropped (on success, on unwind, and by whoever owns the session at an abort). Closing does
@@ -192,24 +179,6 @@ impl Connection {
         used
     }
 
-    /// Is the connection encrypted with SSL?
-    pub fn ssl_in_use(&self) -> bool {
-        // SAFETY: the connection is valid.
-        unsafe { sys::PQsslInUse(self.as_ptr()) != 0 }
-    }
-
-    /// Where the server's transaction stands, as of the last answer read.
-    pub fn transaction_status(&self) -> TransactionStatus {
-        // SAFETY: the connection is valid.
-        match unsafe { sys::PQtransactionStatus(self.as_ptr()) } {
-            sys::PQTRANS_IDLE => TransactionStatus::Idle,
-            sys::PQTRANS_ACTIVE => TransactionStatus::Active,
-            sys::PQTRANS_INTRANS => TransactionStatus::InTransaction,
-            sys::PQTRANS_INERROR => TransactionStatus::InError,
-            _ => TransactionStatus::Unknown,
-        }
-    }
-
     /// Makes sending non-blocking. To be called once the connection is made.
     pub fn set_nonblocking(&mut self) -> Result<()> {
         // SAFETY: the connection is valid.
@@ -229,11 +198,6 @@ impl Connection {
         // SAFETY: the connection is valid.
         let outcome = unsafe { sys::PQexitPipelineMode(self.as_ptr()) };
         self.check(outcome == 1)
-    }
-
-    pub fn in_pipeline(&self) -> bool {
-        // SAFETY: the connection is valid.
-        unsafe { sys::PQpipelineStatus(self.as_ptr()) != sys::PQ_PIPELINE_OFF }
     }
 
     /// Puts a simple query, which may hold several statements, into the output buffer. Not in pipeline mode.
@@ -355,12 +319,6 @@ impl Connection {
     pub fn has_notices(&self) -> bool {
         // SAFETY: libpq does not run, and the borrow ends here.
         unsafe { !self.notices.as_ref().is_empty() }
-    }
-
-    /// What the server said when it closed the session, if that was between statements (a shutdown, say).
-    pub fn farewell(&self) -> Option<Diag> {
-        // SAFETY: libpq does not run, and the borrow ends here.
-        unsafe { self.notices.as_ref() }.last_error().cloned()
     }
 
     fn check(&self, succeeded: bool) -> Result<()> {

@@ -12,7 +12,7 @@ pub mod result;
 mod sys;
 
 pub use cancel::{CancelProgress, CancelRequest};
-pub use connection::{Answer, ConnectProgress, Connection, Flush, TransactionStatus};
+pub use connection::{Answer, ConnectProgress, Connection, Flush};
 pub use notice::{Notice, Severity};
 pub use params::{Param, MAX_PARAMS};
 pub use result::{PgResult, ResultStatus};

@@ -77,15 +77,6 @@ impl NoticeQueue {
     pub fn is_empty(&self) -> bool {
         self.notices.is_empty()
     }
-
-    /// The newest report of why the server ends the session.
-    pub fn last_error(&self) -> Option<&Diag> {
-        self.notices
-            .iter()
-            .rev()
-            .find(|notice| notice.severity == Severity::Error)
-            .map(|notice| &notice.diag)
-    }
 }
 
 fn size(diag: &Diag) -> usize {
@@ -162,19 +153,5 @@ mod tests {
         let (notices, dropped) = queue.take();
         assert_eq!((notices.len(), dropped), (1, 1));
         assert_eq!(notices[0].diag.message, b"small");
-    }
-
-    #[test]
-    fn the_reason_for_a_closed_connection_is_found() {
-        let mut queue = NoticeQueue::default();
-        queue.push(Notice {
-            severity: Severity::parse(b"FATAL"),
-            ..notice(b"terminating")
-        });
-        queue.push(notice(b"other"));
-        assert_eq!(
-            queue.last_error().map(|diag| diag.message.as_slice()),
-            Some(&b"terminating"[..])
-        );
     }
 }

@@ -5,9 +5,6 @@ use std::ffi::{c_char, c_int, CStr};
 use std::marker::PhantomData;
 use std::ptr;
 
-/// OID of type `text`.
-const TEXTOID: u32 = 25;
-
 /// Most parameters of one statement: the protocol counts them in 16 bits.
 pub const MAX_PARAMS: usize = 65_535;
 
@@ -55,12 +52,6 @@ impl<'a> Param<'a> {
             borrowed: PhantomData,
         }
     }
-
-    /// Characters as a value of type `text`: its binary form is the characters themselves, so no terminator is
-    /// needed. The statement casts it to what it wants (`$1::text::…`).
-    pub fn characters(value: &'a [u8]) -> Param<'a> {
-        Param::binary(TEXTOID, value)
-    }
 }
 
 /// Parameters as the parallel arrays that libpq wants.
@@ -107,7 +98,7 @@ mod tests {
             Param::null(23),
             Param::text(0, c"abc"),
             Param::binary(17, b"\0\x01"),
-            Param::characters(b""),
+            Param::binary(25, b""),
         ];
         let arrays = ParamArrays::new(&params).unwrap();
         assert_eq!(arrays.types, [23, 0, 17, 25]);

@@ -12,14 +12,12 @@ pub use libpq_sys::{
     PQerrorMessage, PQexitPipelineMode, PQfinish, PQflush, PQgetResult, PQgetisnull, PQgetlength,
     PQgetvalue, PQisBusy, PQnfields, PQntuples, PQparameterStatus, PQpipelineSync, PQputCopyData,
     PQputCopyEnd, PQresultErrorField, PQresultErrorMessage, PQsendQuery, PQsendQueryParams,
-    PQserverVersion, PQsetNoticeReceiver, PQsetnonblocking, PQsocket, PQsslInUse,
+    PQserverVersion, PQsetNoticeReceiver, PQsetnonblocking, PQsocket,
 };
 
 extern "C" {
     pub fn PQresultStatus(result: *const PGresult) -> c_int;
     pub fn PQstatus(connection: *const PGconn) -> c_int;
-    pub fn PQtransactionStatus(connection: *const PGconn) -> c_int;
-    pub fn PQpipelineStatus(connection: *const PGconn) -> c_int;
     pub fn PQconnectPoll(connection: *mut PGconn) -> c_int;
 }
 
@@ -93,15 +91,6 @@ pub const PGRES_FATAL_ERROR: c_int = 7;
 pub const PGRES_PIPELINE_SYNC: c_int = 10;
 pub const PGRES_PIPELINE_ABORTED: c_int = 11;
 
-// Values of `PGTransactionStatusType`.
-pub const PQTRANS_IDLE: c_int = 0;
-pub const PQTRANS_ACTIVE: c_int = 1;
-pub const PQTRANS_INTRANS: c_int = 2;
-pub const PQTRANS_INERROR: c_int = 3;
-
-// Values of `PGpipelineStatus`.
-pub const PQ_PIPELINE_OFF: c_int = 0;
-
 /// Letters of the fields of an error report (`PG_DIAG_*` of `postgres_ext.h`).
 pub mod field {
     pub const SEVERITY_NONLOCALIZED: u8 = b'V';
@@ -121,7 +110,7 @@ pub mod field {
 mod tests {
     use super::*;
     use libpq_sys::PostgresPollingStatusType as Polling;
-    use libpq_sys::{ConnStatusType, ExecStatusType, PGTransactionStatusType, PGpipelineStatus};
+    use libpq_sys::{ConnStatusType, ExecStatusType};
 
     #[test]
     fn values_are_those_of_the_headers() {
@@ -164,19 +153,5 @@ mod tests {
             PGRES_PIPELINE_ABORTED,
             ExecStatusType::PGRES_PIPELINE_ABORTED as c_int
         );
-        assert_eq!(PQTRANS_IDLE, PGTransactionStatusType::PQTRANS_IDLE as c_int);
-        assert_eq!(
-            PQTRANS_ACTIVE,
-            PGTransactionStatusType::PQTRANS_ACTIVE as c_int
-        );
-        assert_eq!(
-            PQTRANS_INTRANS,
-            PGTransactionStatusType::PQTRANS_INTRANS as c_int
-        );
-        assert_eq!(
-            PQTRANS_INERROR,
-            PGTransactionStatusType::PQTRANS_INERROR as c_int
-        );
-        assert_eq!(PQ_PIPELINE_OFF, PGpipelineStatus::PQ_PIPELINE_OFF as c_int);
     }
 }

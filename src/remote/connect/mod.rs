@@ -33,8 +33,6 @@ pub struct Established {
     pub connection: Connection,
     /// Dropped after the connection.
     pub _fd: ExternalFd,
-    /// Process id of the shard's backend, 0 if it gave none.
-    pub backend_pid: i32,
     /// `server_version_num` of the shard.
     pub version: i32,
     /// Does a pooler stand in between, which may change the server's session between transactions?
@@ -71,7 +69,6 @@ pub fn connect(inputs: &Inputs) -> Result<Established> {
         .enter_pipeline()
         .map_err(|error| failed(inputs.server, error))?;
     Ok(Established {
-        backend_pid: connection.backend_pid(),
         connection,
         _fd: fd,
         version,

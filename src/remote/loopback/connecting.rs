@@ -6,7 +6,6 @@
 mod tests {
     use super::super::*;
     use crate::model::error::SqlState;
-    use crate::pq::TransactionStatus;
     use pgrx::pg_test;
     use std::net::TcpListener;
 
@@ -23,16 +22,14 @@ mod tests {
         )
         .expect("the cluster takes connections");
         let connection = &mut session.connection;
-        assert!(connection.is_ok() && connection.in_pipeline());
-        assert_eq!(connection.transaction_status(), TransactionStatus::Idle);
+        assert!(connection.is_ok());
         assert!(!connection.used_password() && !connection.used_gssapi());
-        assert!(!connection.ssl_in_use());
         assert_eq!(
             session.version.to_string(),
             ask("SELECT current_setting('server_version_num')")
         );
         assert_ne!(
-            session.backend_pid.to_string(),
+            connection.backend_pid().to_string(),
             ask("SELECT pg_backend_pid()::text")
         );
         let result = run(
@@ -55,7 +52,7 @@ mod tests {
         assert_eq!(
             values,
             [
-                session.backend_pid.to_string(),
+                connection.backend_pid().to_string(),
                 format!("of {user}"),
                 "a, b".to_owned(),
                 "77kB".to_owned(),

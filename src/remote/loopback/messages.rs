@@ -211,7 +211,7 @@ mod tests {
     fn a_terminated_session_says_why() {
         let mut session = established();
         let mut other = established();
-        let pid = session.backend_pid.to_be_bytes();
+        let pid = session.connection.backend_pid().to_be_bytes();
         let ended = run(
             &mut other.connection,
             c"SELECT pg_terminate_backend($1, 10000)",
@@ -226,8 +226,9 @@ mod tests {
         }
         assert!(connection.is_bad());
         assert!(matches!(connection.next_result(), Answer::End));
-        let farewell = connection.farewell().expect("a reason");
-        assert_eq!(farewell.sqlstate, SqlState::parse(b"57P01"));
+        let (notices, _) = connection.take_notices();
+        let reason = notices.last().expect("a reason");
+        assert_eq!(reason.diag.sqlstate, SqlState::parse(b"57P01"));
     }
 
     #[pg_test]
@@ -237,7 +238,7 @@ mod tests {
         let large = vec![b'x'; 20 << 20];
         for _ in 0..3 {
             connection
-                .send_query_params(c"SELECT $1", &[Param::characters(&large)])
+                .send_query_params(c"SELECT $1", &[Param::binary(25, &large)])
                 .expect("sent");
         }
         connection.pipeline_sync().expect("sent");
@@ -260,7 +261,7 @@ mod tests {
             &[
                 Param::binary(23, &41i32.to_be_bytes()),
                 Param::text(0, c"caf\xc3\xa9"),
-                Param::characters(b""),
+                Param::binary(25, b""),
                 Param::null(25),
                 Param::binary(17, b"\0\x01"),
             ],
@@ -288,7 +289,7 @@ mod tests {
         connection.pipeline_sync().expect("sent");
         // A request that comes before the statement starts has no effect, so wait until it runs.
         let mut other = established();
-        let pid = session.backend_pid.to_be_bytes();
+        let pid = connection.backend_pid().to_be_bytes();
         while run(
             &mut other.connection,
             c"SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'PgSleep'",
