@@ -34,7 +34,8 @@ SELECT lines('(ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) INSERT 
 -- A row that moves, into a partition that is a target itself and into one that is not.
 SELECT lines('(ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) UPDATE p SET a = 1 WHERE a = 3');
 INSERT INTO p VALUES (3);
-SELECT lines('(ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) UPDATE p SET a = 1 WHERE a IN (1, 3)');
+SELECT regexp_replace(lines('(ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) UPDATE p SET a = 1 WHERE a IN (1, 3)'),
+    '(Round Trips: )[1-9][0-9]*', '\1N') AS lines;
 -- Two statements in one.
 SELECT lines('(ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF)
     WITH w AS (INSERT INTO p VALUES (1), (1)) INSERT INTO p VALUES (1)');

@@ -6,12 +6,10 @@ use crate::model::sql::Sql;
 use crate::pg::explain::Explain;
 use crate::pg::raise::guarded;
 use crate::remote::stats::{FlushCause, WaitStats, WriteStats};
+use crate::write::change::Change;
 use crate::write::insert::Insert;
 use crate::write::policy::SingleReason;
 use pgrx::pg_sys;
-
-/// Why UPDATE and DELETE have no batches.
-const ROW_BY_ROW: &str = "row by row";
 
 /// # Safety
 /// To be called by EXPLAIN.
@@ -46,24 +44,33 @@ unsafe fn explain_rows(
     out: &Explain,
 ) -> Result<()> {
     // SAFETY: by the contract.
-    let (sql, rows) = unsafe {
-        (
-            modify_row::remote_sql(node, target, fdw_private)?,
-            modify::rows_of(target).ok(),
-        )
+    let is_update = unsafe { (*node).operation == pg_sys::CmdType::CMD_UPDATE };
+    let verb = match is_update {
+        true => "UPDATE",
+        false => "DELETE",
     };
-    explain_sql(out, &sql, Some(ROW_BY_ROW))?;
-    if out.is_analyze() {
-        let writer = rows.map(|rows| rows.writer());
-        explain_writes(out, writer.map(|writer| writer.stats()).unwrap_or_default())?;
-        explain_waits(
-            out,
-            writer
-                .map(|writer| writer.usage().waits())
-                .unwrap_or_default(),
-        );
-    }
-    Ok(())
+    let explain = |change: &Change, circumstances| {
+        let preview = change.preview(circumstances);
+        let reason = preview.single_reason.map(SingleReason::describe);
+        explain_sql(out, &preview.sql, reason.as_deref())?;
+        if out.is_verbose() {
+            let rows = match reason {
+                Some(_) => "single-row",
+                None => "multi-row",
+            };
+            let policy = preview.flush_policy.name();
+            out.count(c"Batch Size", preview.batch_size as u64);
+            out.text(c"Transport", format!("{rows} {verb}").as_bytes())?;
+            out.text(c"Flush Policy", policy.as_bytes())?;
+        }
+        if out.is_analyze() {
+            explain_writes(out, change.stats())?;
+            explain_waits(out, change.usage().waits());
+        }
+        Ok(())
+    };
+    // SAFETY: by the contract.
+    unsafe { modify_row::preview(node, target, fdw_private, explain) }
 }
 
 /// An INSERT into a table that the statement names.

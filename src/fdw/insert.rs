@@ -1,7 +1,8 @@
 //! INSERT and COPY: what the callbacks of data modification do for them, and those of routing.
 
 use crate::fdw::calls;
-use crate::fdw::modify::{check_row_security, state_of, ModifyState};
+use crate::fdw::modify::{check_row_security, register, state_of, ModifyState};
+use crate::fdw::modify_row::rows_of;
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::option::WriteOptions;
 use crate::pg::memory::MemoryContext;
@@ -26,8 +27,6 @@ const COPY_COUNTS_BATCHES: bool = !cfg!(feature = "pg15");
 pub struct InsertTarget {
     pub insert: Insert,
     node: *mut pg_sys::ModifyTableState,
-    /// Is there an entry in core's list of pending inserts?
-    registered: bool,
     /// Turns returned rows into tuples, in `tuples`.
     decoder: Option<Decoder>,
     tuples: MemoryContext,
@@ -108,7 +107,6 @@ pub unsafe fn begin(
         state_of(target, estate).insert = Some(InsertTarget {
             insert,
             node,
-            registered: false,
             decoder: None,
             tuples,
             uncounted: false,
@@ -164,7 +162,7 @@ pub unsafe fn circumstances(
 ///
 /// # Safety
 /// `target` is valid.
-unsafe fn check_options(target: *mut pg_sys::ResultRelInfo) -> Vec<pg_sys::WCOKind::Type> {
+pub unsafe fn check_options(target: *mut pg_sys::ResultRelInfo) -> Vec<pg_sys::WCOKind::Type> {
     // SAFETY: by the contract; the list holds WithCheckOption nodes.
     unsafe {
         let options = (*target).ri_WithCheckOptions;
@@ -263,13 +261,14 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
                 let forced = state.uncounted.then_some(SingleReason::UncountedCopy);
                 start(state, estate, target, forced)?;
             }
+            // Rows that the statement has changed here go before those that move in afterwards.
+            if let Some(rows) = rows_of(target) {
+                rows.change.flush(FlushCause::Barrier)?;
+            }
             match append(state, estate, slot)? {
                 Accepted::Buffered if state.insert.counting() == Counting::AtOnce => Ok(slot),
                 Accepted::Buffered => {
-                    if !state.registered {
-                        pending::register(estate, target, node);
-                        state.registered = true;
-                    }
+                    register(estate, target, node);
                     Ok(ptr::null_mut())
                 }
                 Accepted::Answered(answer) => store_answer(state, &answer, slot),
@@ -354,7 +353,7 @@ pub unsafe extern "C-unwind" fn exec_foreign_batch_insert(
         guarded(|| {
             if *count == 0 {
                 // The first call of a cycle has served all entries.
-                if insert_of(target).is_some_and(|state| state.registered) {
+                if state_of(target, estate).registered {
                     flush_pending(estate)?;
                 }
             } else {
@@ -365,7 +364,7 @@ pub unsafe extern "C-unwind" fn exec_foreign_batch_insert(
     }
 }
 
-/// Sends everything that waits in this EState, waits once for all shards, and adds what they stored to the counts.
+/// Sends everything that waits in this EState, waits once for all shards, and adds what they wrote to the counts.
 ///
 /// # Safety
 /// `estate` is valid, and core is working through its pending lists.
@@ -376,11 +375,9 @@ unsafe fn flush_pending(estate: *mut pg_sys::EState) -> Result<()> {
         entries.retain(|(target, _)| is_ours(*target));
         let mut sessions: Vec<SessionRef> = Vec::new();
         for (target, _) in &entries {
-            let Some(state) = insert_of(*target) else {
-                continue;
-            };
+            let state = state_of(*target, estate);
             state.registered = false;
-            if let Some(session) = state.insert.flush(FlushCause::End)? {
+            for session in state.flush(FlushCause::End)? {
                 if !sessions.iter().any(|known| Rc::ptr_eq(known, &session)) {
                     sessions.push(session);
                 }
@@ -393,12 +390,9 @@ unsafe fn flush_pending(estate: *mut pg_sys::EState) -> Result<()> {
                 .collect::<Vec<_>>(),
         )?;
         for (target, node) in &entries {
-            let Some(state) = insert_of(*target) else {
-                continue;
-            };
-            let stored = state.insert.take_stored();
+            let written = state_of(*target, estate).take_written()?;
             if (**node).canSetTag {
-                (*estate).es_processed += stored;
+                (*estate).es_processed += written;
             }
         }
         Ok(())

@@ -14,6 +14,7 @@ mod load;
 mod modify;
 mod modify_row;
 mod plan;
+mod repeat;
 mod rescan;
 #[cfg(feature = "pg18")]
 mod routed;

@@ -2,9 +2,12 @@
 
 use crate::fdw::insert::{self, InsertTarget};
 use crate::fdw::modify_row::{self, RowModify};
-use crate::model::error::{FdwError, Result};
+use crate::model::error::Result;
+use crate::pg::pending;
 use crate::pg::raise::guarded;
 use crate::pg::target::Target;
+use crate::remote::session::SessionRef;
+use crate::remote::stats::FlushCause;
 use pgrx::pg_sys;
 use pgrx::PgMemoryContexts;
 use std::ptr;
@@ -14,6 +17,32 @@ use std::ptr;
 pub struct ModifyState {
     pub rows: Option<RowModify>,
     pub insert: Option<InsertTarget>,
+    /// Is there an entry in core's list of pending inserts?
+    pub registered: bool,
+}
+
+impl ModifyState {
+    /// Adds what waits to the current messages of its sessions, and returns these, to be drained.
+    pub fn flush(&self, cause: FlushCause) -> Result<Vec<SessionRef>> {
+        let mut sessions = Vec::new();
+        if let Some(rows) = &self.rows {
+            sessions.extend(rows.change.flush(cause)?);
+        }
+        if let Some(target) = &self.insert {
+            sessions.extend(target.insert.flush(cause)?);
+        }
+        Ok(sessions)
+    }
+
+    /// Number of rows that the shard has written since the last call. Everything must have been answered.
+    pub fn take_written(&self) -> Result<u64> {
+        let changed = match &self.rows {
+            Some(rows) => rows.change.take_changed()?,
+            None => 0,
+        };
+        let inserted = self.insert.as_ref();
+        Ok(changed + inserted.map_or(0, |target| target.insert.take_stored()))
+    }
 }
 
 /// The state of a target, made if there is none.
@@ -35,13 +64,23 @@ pub unsafe fn state_of<'a>(
     }
 }
 
+/// Has core call us back for a target whose rows wait.
+///
 /// # Safety
-/// `rinfo` is a foreign result relation of ours, and no other borrow of its state is alive.
-pub unsafe fn rows_of<'a>(rinfo: *mut pg_sys::ResultRelInfo) -> Result<&'a mut RowModify> {
-    // SAFETY: by the contract; the state lives as long as the query's memory context.
-    unsafe { (*rinfo).ri_FdwState.cast::<ModifyState>().as_mut() }
-        .and_then(|state| state.rows.as_mut())
-        .ok_or_else(|| FdwError::internal("data modification has not begun"))
+/// All are valid and belong together, the node is a ModifyTable node, and no borrow of the target's state is alive.
+pub unsafe fn register(
+    estate: *mut pg_sys::EState,
+    rinfo: *mut pg_sys::ResultRelInfo,
+    node: *mut pg_sys::ModifyTableState,
+) {
+    // SAFETY: by the contract.
+    unsafe {
+        let state = state_of(rinfo, estate);
+        if !state.registered {
+            state.registered = true;
+            pending::register(estate, rinfo, node);
+        }
+    }
 }
 
 /// Checks row security of a partitioned parent, which core leaves out for foreign leaves.
@@ -124,7 +163,8 @@ pub unsafe extern "C-unwind" fn exec_foreign_update(
     unsafe {
         guarded(|| {
             check_row_security(pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK, rinfo, slot, estate);
-            modify_row::write(rows_of(rinfo)?, slot, plan_slot)
+            flush_inserts(rinfo)?;
+            modify_row::write(estate, rinfo, slot, plan_slot)
         })
     }
 }
@@ -132,13 +172,25 @@ pub unsafe extern "C-unwind" fn exec_foreign_update(
 /// # Safety
 /// To be called by the executor, after [`begin_foreign_modify`].
 pub unsafe extern "C-unwind" fn exec_foreign_delete(
-    _estate: *mut pg_sys::EState,
+    estate: *mut pg_sys::EState,
     rinfo: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,
     plan_slot: *mut pg_sys::TupleTableSlot,
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: as above.
-    unsafe { guarded(|| modify_row::write(rows_of(rinfo)?, slot, plan_slot)) }
+    unsafe { guarded(|| modify_row::write(estate, rinfo, slot, plan_slot)) }
+}
+
+/// Rows that have moved into a target go before those that are changed there afterwards.
+///
+/// # Safety
+/// `rinfo` is valid and ours; no borrow of its state is alive.
+unsafe fn flush_inserts(rinfo: *mut pg_sys::ResultRelInfo) -> Result<()> {
+    // SAFETY: by the contract.
+    match unsafe { insert::insert_of(rinfo) } {
+        Some(target) => target.insert.flush(FlushCause::Barrier).map(|_| ()),
+        None => Ok(()),
+    }
 }
 
 /// # Safety
@@ -152,7 +204,9 @@ pub unsafe extern "C-unwind" fn end_foreign_modify(
         guarded(|| {
             insert::end(rinfo)?;
             if let Some(state) = (*rinfo).ri_FdwState.cast::<ModifyState>().as_mut() {
-                state.rows = None;
+                if let Some(rows) = state.rows.take() {
+                    rows.change.end()?;
+                }
             }
             Ok(())
         })

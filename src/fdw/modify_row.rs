@@ -1,27 +1,34 @@
-//! UPDATE and DELETE of foreign tables, row by row: what the callbacks of data modification do for these commands.
+//! UPDATE and DELETE of foreign tables: what the callbacks of data modification do for these commands.
 
-use crate::fdw::plan::columns_of;
-use crate::model::error::{FdwError, Result};
-use crate::model::sql::Sql;
-use crate::model::statement;
-use crate::pg::catalog::{c_string, name_of, nodes};
+use crate::fdw::calls;
+use crate::fdw::insert::check_options;
+use crate::fdw::modify::{register, ModifyState};
+use crate::fdw::plan::{columns_of, identity_of};
+use crate::fdw::repeat::may_repeat;
+use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::option::WriteOptions;
+use crate::pg::catalog::nodes;
 use crate::pg::list;
 use crate::pg::memory::MemoryContext;
 use crate::pg::target::Target;
 use crate::pg::tuple::Decoder;
-use crate::pg::typio::{output, Transmission};
+use crate::pg::value::Row;
 use crate::pg::version;
-use crate::write::rowwise::{Outcome, RowPlan, RowWriter};
+use crate::write::change::{Change, ChangePlace, ChangePlan};
+use crate::write::policy::{self, Circumstances};
+use crate::write::rowwise::Outcome;
 use pgrx::pg_sys;
 use pgrx::pg_sys::Oid;
 use std::ptr;
 
 /// State of an UPDATE or DELETE of one foreign table.
 pub struct RowModify {
-    writer: RowWriter,
-    relation: pg_sys::Relation,
-    /// Place of the ctid in the rows of the plan below.
-    ctid: pg_sys::AttrNumber,
+    pub change: Change,
+    node: *mut pg_sys::ModifyTableState,
+    /// Where the rows of the plan below have what identifies a row, from 0.
+    junk: Vec<usize>,
+    /// Reads what is returned, into the context.
+    returning: Option<(Decoder, MemoryContext)>,
     /// For what output functions leave behind; emptied before each row.
     scratch: MemoryContext,
 }
@@ -42,7 +49,7 @@ pub unsafe fn plan(
         let relid = (*entry).relid;
         let target = Target::of(relid)?;
         let relation = pg_sys::RelationIdGetRelation(relid);
-        let triggers = triggers_of(relation);
+        let triggers = triggers_of((*relation).trigdesc);
         pg_sys::RelationClose(relation);
         let is_update = (*modify).operation == pg_sys::CmdType::CMD_UPDATE;
 
@@ -54,20 +61,11 @@ pub unsafe fn plan(
             true => triggers.after_update,
             false => triggers.after_delete,
         };
-        let returning =
-            returned_columns(modify, result_relation, subplan_index, after_row, &target);
-        let sql = match is_update {
-            true => statement::update_row(&target.remote, &columns, returning.as_deref()),
-            false => statement::delete_row(&target.remote, returning.as_deref()),
-        };
-        let plan = RowPlan {
+        let plan = ChangePlan {
             relid,
-            sql,
-            columns: columns
-                .into_iter()
-                .filter(|&attnum| !target.remote.is_generated(attnum))
-                .collect(),
-            returning,
+            is_update,
+            columns,
+            returning: returned_columns(modify, result_relation, subplan_index, after_row, &target),
         };
         list::encode(&plan.to_items())
     }
@@ -78,19 +76,48 @@ pub unsafe fn plan(
 struct Triggers {
     before_update: bool,
     after_update: bool,
+    before_delete: bool,
     after_delete: bool,
 }
 
 /// # Safety
-/// `relation` is open.
-unsafe fn triggers_of(relation: pg_sys::Relation) -> Triggers {
+/// `triggers` is null or valid.
+unsafe fn triggers_of(triggers: *mut pg_sys::TriggerDesc) -> Triggers {
     // SAFETY: by the contract.
-    let triggers = unsafe { (*relation).trigdesc.as_ref() };
+    let triggers = unsafe { triggers.as_ref() };
     triggers.map_or_else(Triggers::default, |triggers| Triggers {
         before_update: triggers.trig_update_before_row,
         after_update: triggers.trig_update_after_row,
+        before_delete: triggers.trig_delete_before_row,
         after_delete: triggers.trig_delete_after_row,
     })
+}
+
+/// What of a target decides over batching.
+///
+/// # Safety
+/// Node and target are valid and belong together.
+unsafe fn circumstances(
+    node: *mut pg_sys::ModifyTableState,
+    target: *mut pg_sys::ResultRelInfo,
+    options: &WriteOptions,
+) -> Circumstances {
+    // SAFETY: by the contract; lists and trigger descriptions are valid as long as the target.
+    unsafe {
+        let is_update = (*node).operation == pg_sys::CmdType::CMD_UPDATE;
+        let triggers = triggers_of((*target).ri_TrigDesc);
+        let (before, after) = match is_update {
+            true => (triggers.before_update, triggers.after_update),
+            false => (triggers.before_delete, triggers.after_delete),
+        };
+        Circumstances {
+            returning: !(*target).ri_projectReturning.is_null(),
+            before_row_triggers: before,
+            after_row_triggers: after,
+            check_option: check_options(target).contains(&pg_sys::WCOKind::WCO_VIEW_CHECK),
+            policy: policy::policy_reason(options, || calls::called_while_writing(node)),
+        }
+    }
 }
 
 /// Columns that an UPDATE sends: those it changes, or all where a BEFORE ROW trigger may change any.
@@ -164,42 +191,60 @@ pub unsafe fn begin(
 ) -> Result<RowModify> {
     // SAFETY: by the contract; everything lives as long as the query's memory context.
     unsafe {
-        let estate = (*mtstate).ps.state;
+        let context = (*(*mtstate).ps.state).es_query_cxt;
         let relation = (*rinfo).ri_RelationDesc;
-        let plan = plan_for(mtstate, relation, fdw_private)?;
+        let change = change_of(mtstate, rinfo, fdw_private)?;
+        let targets = (*(*(*mtstate).ps.lefttree).plan).targetlist;
+        let mut junk = Vec::new();
+        for column in identity_of(relation)? {
+            let number = pg_sys::ExecFindJunkAttributeInTlist(targets, column.name.as_ptr());
+            let index = usize::try_from(i32::from(number) - 1)
+                .map_err(|_| FdwError::internal("could not find what identifies a row"))?;
+            junk.push(index);
+        }
+        let returning = match change.returning() {
+            Some(columns) => Some((
+                Decoder::new(relation, columns, context)?,
+                MemoryContext::child_of(context, c"shard_fdw returned row"),
+            )),
+            None => None,
+        };
+        Ok(RowModify {
+            change,
+            node: mtstate,
+            junk,
+            returning,
+            scratch: MemoryContext::child_of(context, c"shard_fdw row"),
+        })
+    }
+}
+
+/// The change that a target's plan asks for. Does not connect.
+///
+/// # Safety
+/// The arguments are those of BeginForeignModify or ExplainForeignModify.
+unsafe fn change_of(
+    mtstate: *mut pg_sys::ModifyTableState,
+    rinfo: *mut pg_sys::ResultRelInfo,
+    fdw_private: *mut pg_sys::List,
+) -> Result<Change> {
+    // SAFETY: by the contract.
+    unsafe {
+        let estate = (*mtstate).ps.state;
+        let plan = plan_for(mtstate, (*rinfo).ri_RelationDesc, fdw_private)?;
+        let root = (*rinfo).ri_RootResultRelInfo;
+        let root = if root.is_null() { rinfo } else { root };
         let user = match version::result_check_as_user(rinfo, estate) {
             Oid::INVALID => pg_sys::GetUserId(),
             user => user,
         };
-        let subplan = (*(*mtstate).ps.lefttree).plan;
-        let ctid = pg_sys::ExecFindJunkAttributeInTlist((*subplan).targetlist, c"ctid".as_ptr());
-        if ctid == 0 {
-            return Err(FdwError::internal("could not find junk column \"ctid\""));
-        }
-        let returning = match &plan.returning {
-            Some(columns) => {
-                let context = (*estate).es_query_cxt;
-                Some((
-                    Decoder::new(relation, columns, context)?,
-                    MemoryContext::child_of(context, c"shard_fdw returned row"),
-                ))
-            }
-            None => None,
+        let place = ChangePlace {
+            root: (*(*root).ri_RelationDesc).rd_id,
+            user,
+            command_id: (*estate).es_output_cid,
+            can_repeat: may_repeat((*(*mtstate).ps.plan).lefttree),
         };
-        let server = (*pg_sys::GetForeignTable((*relation).rd_id)).serverid;
-        Ok(RowModify {
-            writer: RowWriter::new(
-                plan,
-                &name_of(relation),
-                server,
-                user,
-                (*estate).es_output_cid,
-                returning,
-            ),
-            relation,
-            ctid,
-            scratch: MemoryContext::child_of((*estate).es_query_cxt, c"shard_fdw row"),
-        })
+        Change::new(plan, place)
     }
 }
 
@@ -212,7 +257,7 @@ unsafe fn plan_for(
     mtstate: *mut pg_sys::ModifyTableState,
     relation: pg_sys::Relation,
     fdw_private: *mut pg_sys::List,
-) -> Result<RowPlan> {
+) -> Result<ChangePlan> {
     // SAFETY: by the contract.
     unsafe {
         let modify = (*mtstate).ps.plan.cast::<pg_sys::ModifyTable>();
@@ -220,7 +265,7 @@ unsafe fn plan_for(
             .into_iter()
             .map(|node| node.cast());
         for list in std::iter::once(fdw_private).chain(others) {
-            if let Ok(plan) = list::decode(list).and_then(RowPlan::from_items) {
+            if let Ok(plan) = list::decode(list).and_then(ChangePlan::from_items) {
                 if plan.relid == (*relation).rd_id {
                     return Ok(plan);
                 }
@@ -232,59 +277,94 @@ unsafe fn plan_for(
     }
 }
 
-/// The remote statement, for EXPLAIN.
+/// How rows travel, or would, for EXPLAIN: `explain` gets the change, and what decides over batching.
 ///
 /// # Safety
-/// As for [`begin`].
-pub unsafe fn remote_sql(
+/// The arguments are those of ExplainForeignModify.
+pub unsafe fn preview(
     mtstate: *mut pg_sys::ModifyTableState,
     rinfo: *mut pg_sys::ResultRelInfo,
     fdw_private: *mut pg_sys::List,
-) -> Result<Sql> {
+    explain: impl FnOnce(&Change, Circumstances) -> Result<()>,
+) -> Result<()> {
     // SAFETY: by the contract.
-    unsafe { plan_for(mtstate, (*rinfo).ri_RelationDesc, fdw_private) }.map(|plan| plan.sql)
-}
-
-impl RowModify {
-    /// What has been written so far.
-    pub fn writer(&self) -> &RowWriter {
-        &self.writer
+    unsafe {
+        let explain =
+            |change: &Change| explain(change, circumstances(mtstate, rinfo, change.options()));
+        match rows_of(rinfo) {
+            Some(state) => explain(&state.change),
+            // Without ANALYZE there is no state.
+            None => explain(&change_of(mtstate, rinfo, fdw_private)?),
+        }
     }
 }
 
-/// Writes one row: `slot` holds the new values of an UPDATE, and takes what the shard returns. Null if there was no
-/// such row.
+/// The state of a target of UPDATE or DELETE, None if it has none (EXPLAIN without ANALYZE).
 ///
 /// # Safety
-/// The slots are those of ExecForeignUpdate or ExecForeignDelete.
+/// `rinfo` is valid and ours; no other borrow of the state is alive.
+pub unsafe fn rows_of<'a>(rinfo: *mut pg_sys::ResultRelInfo) -> Option<&'a mut RowModify> {
+    // SAFETY: by the contract; the state lives as long as the query's memory context.
+    unsafe { (*rinfo).ri_FdwState.cast::<ModifyState>().as_mut() }?
+        .rows
+        .as_mut()
+}
+
+/// Core refuses to collect rows of foreign tables for transition tables, but only in newer minor releases, and after
+/// the row has been changed.
+///
+/// # Safety
+/// `node` is valid.
+unsafe fn refuse_transition_tables(node: *mut pg_sys::ModifyTableState) -> Result<()> {
+    // SAFETY: by the contract.
+    let capture = unsafe { (*node).mt_transition_capture.as_ref() };
+    let is_wanted = capture.is_some_and(|capture| {
+        capture.tcs_update_old_table || capture.tcs_update_new_table || capture.tcs_delete_old_table
+    });
+    if !is_wanted {
+        return Ok(());
+    }
+    Err(FdwError::local(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "cannot collect transition tuples from child foreign tables",
+    ))
+}
+
+/// Writes one row: `slot` holds the new values of an UPDATE, and takes what the shard returns. Null if nothing more is to
+/// be done for the row: it waits in a buffer, or there was no such row.
+///
+/// # Safety
+/// The arguments are those of ExecForeignUpdate or ExecForeignDelete.
 pub unsafe fn write(
-    state: &mut RowModify,
+    estate: *mut pg_sys::EState,
+    rinfo: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,
     plan_slot: *mut pg_sys::TupleTableSlot,
 ) -> Result<*mut pg_sys::TupleTableSlot> {
-    // SAFETY: by the contract; the types are those of the slots' columns.
+    // SAFETY: by the contract; the slots keep their rows throughout the call.
     unsafe {
-        let mut is_null = false;
-        let ctid = pg_sys::slot_getattr(plan_slot, i32::from(state.ctid), &mut is_null);
-        if is_null {
-            return Err(FdwError::internal("ctid is NULL"));
+        let state =
+            rows_of(rinfo).ok_or_else(|| FdwError::internal("data modification has not begun"))?;
+        let node = state.node;
+        let is_update = (*node).operation == pg_sys::CmdType::CMD_UPDATE;
+        refuse_transition_tables(node)?;
+        if !state.change.has_started() {
+            let circumstances = circumstances(node, rinfo, state.change.options());
+            state.change.start(circumstances, &state.junk)?;
         }
-        state.scratch.reset();
-        let entered = state.scratch.enter();
-        let transmission = Transmission::begin();
-        let ctid = c_string(&output(pg_sys::TIDOID, ctid))?;
-        let descriptor = (*state.relation).rd_att;
-        let mut values = Vec::with_capacity(state.writer.columns().len());
-        for &attnum in state.writer.columns() {
-            let value = pg_sys::slot_getattr(slot, i32::from(attnum), &mut is_null);
-            let type_oid = version::tupdesc_attribute(descriptor, attnum as usize - 1).atttypid;
-            values.push(match is_null {
-                true => None,
-                false => Some(c_string(&output(type_oid, value))?),
-            });
-        }
-        drop((transmission, entered));
-        Ok(match state.writer.write(ctid, values)? {
+        let outcome = {
+            state.scratch.reset();
+            let _entered = state.scratch.enter();
+            let old = Row::of(plan_slot);
+            // The slot of a DELETE is empty.
+            let new = Row::of(if is_update { slot } else { plan_slot });
+            state.change.write(&old, &new, state.returning.as_mut())?
+        };
+        Ok(match outcome {
+            Outcome::Buffered => {
+                register(estate, rinfo, node);
+                ptr::null_mut()
+            }
             Outcome::Nothing => ptr::null_mut(),
             Outcome::Done => slot,
             Outcome::Returned(tuple) => {

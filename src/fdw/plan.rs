@@ -2,8 +2,10 @@
 
 use crate::model::error::{FdwError, Result};
 use crate::model::expr::{Expr, CTID};
+use crate::model::option::ColumnOptions;
 use crate::model::statement::{LockStrength, LockWait};
-use crate::pg::catalog::nodes;
+use crate::model::table::TABLEOID;
+use crate::pg::catalog::{self, c_string, nodes};
 use crate::pg::expr::Converter;
 use crate::pg::list;
 use crate::pg::raise::guarded;
@@ -13,6 +15,7 @@ use crate::read::plan::{LocalCost, Policy, ScanPlan};
 use pgrx::pg_sys;
 use pgrx::pg_sys::{Node, Oid};
 use pgrx::PgMemoryContexts;
+use std::ffi::{CStr, CString};
 use std::ptr;
 
 /// Size assumed for a table that was never analyzed, in pages, as for an empty local table.
@@ -127,7 +130,7 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
                 );
             }
             let local_exprs = clauses_of(&local);
-            let columns = needed_columns(baserel, &base.target, local_exprs);
+            let columns = needed_columns(root, baserel, &base.target, local_exprs);
             let (plan, params) = ScanPlan::new(
                 &base.target.remote,
                 columns,
@@ -164,15 +167,88 @@ pub unsafe extern "C-unwind" fn add_foreign_update_targets(
     root: *mut pg_sys::PlannerInfo,
     rtindex: pg_sys::Index,
     _target_rte: *mut pg_sys::RangeTblEntry,
-    _target_relation: pg_sys::Relation,
+    target_relation: pg_sys::Relation,
 ) {
-    // SAFETY: this frame holds no destructors; makeVar makes a valid node.
+    // SAFETY: this frame holds no destructors; makeVar makes a valid node, and the names are copied.
     unsafe {
         guarded(|| {
-            let var = pg_sys::makeVar(rtindex as i32, CTID, pg_sys::TIDOID, -1, Oid::INVALID, 0);
-            pg_sys::add_row_identity_var(root, var, rtindex, c"ctid".as_ptr());
+            for junk in identity_of(target_relation)? {
+                let var = pg_sys::makeVar(
+                    rtindex as i32,
+                    junk.attnum,
+                    junk.type_oid,
+                    junk.typmod,
+                    junk.collation,
+                    0,
+                );
+                // The name becomes part of the plan.
+                let name = pg_sys::pstrdup(junk.name.as_ptr());
+                pg_sys::add_row_identity_var(root, var, rtindex, name);
+            }
             Ok(())
         })
+    }
+}
+
+/// A column of the plan below UPDATE or DELETE that helps to find rows on the shard.
+pub struct Junk {
+    pub name: CString,
+    /// Number of the column in the foreign table.
+    attnum: i16,
+    type_oid: Oid,
+    typmod: i32,
+    collation: Oid,
+}
+
+/// What identifies the rows of a foreign table: the columns with the option `key`, or else ctid and the remote table's
+/// OID. The latter goes by the name of xmin, see `form` in `pg/tuple.rs`.
+///
+/// # Safety
+/// `relation` is open.
+pub unsafe fn identity_of(relation: pg_sys::Relation) -> Result<Vec<Junk>> {
+    // SAFETY: by the contract.
+    unsafe {
+        let mut key = Vec::new();
+        for column in catalog::describe(relation)?.columns {
+            if ColumnOptions::new(&column.options)?.key {
+                let attribute =
+                    version::tupdesc_attribute((*relation).rd_att, column.attnum as usize - 1);
+                let (type_oid, typmod) = (attribute.atttypid, attribute.atttypmod);
+                let collation = attribute.attcollation;
+                // Core takes columns of one name as one and the same in all tables of a tree.
+                let name = format!(
+                    "shard_fdw key {} {} {typmod} {}",
+                    column.attnum,
+                    type_oid.to_u32(),
+                    collation.to_u32()
+                );
+                key.push(Junk {
+                    name: c_string(name.as_bytes())?,
+                    attnum: column.attnum,
+                    type_oid,
+                    typmod,
+                    collation,
+                });
+            }
+        }
+        if !key.is_empty() {
+            return Ok(key);
+        }
+        let system = |name: &CStr, attnum: i32, type_oid| Junk {
+            name: name.to_owned(),
+            attnum: attnum as i16,
+            type_oid,
+            typmod: -1,
+            collation: Oid::INVALID,
+        };
+        Ok(vec![
+            system(c"ctid", i32::from(CTID), pg_sys::TIDOID),
+            system(
+                c"shard_fdw tableoid",
+                pg_sys::MinTransactionIdAttributeNumber,
+                pg_sys::XIDOID,
+            ),
+        ])
     }
 }
 
@@ -235,8 +311,9 @@ unsafe fn clauses_of(clauses: &[Clause]) -> *mut pg_sys::List {
 /// Numbers of the columns that the plan above and the conditions that stay here need.
 ///
 /// # Safety
-/// `baserel` is valid, `local_exprs` a list of its conditions.
+/// `root` and `baserel` are valid, `local_exprs` a list of its conditions.
 unsafe fn needed_columns(
+    root: *mut pg_sys::PlannerInfo,
     baserel: *mut pg_sys::RelOptInfo,
     target: &Target,
     local_exprs: *mut pg_sys::List,
@@ -247,7 +324,14 @@ unsafe fn needed_columns(
         for exprs in [(*(*baserel).reltarget).exprs, local_exprs] {
             pg_sys::pull_varattnos(exprs.cast(), (*baserel).relid, &mut used);
         }
-        columns_of(used, target)
+        let mut columns = columns_of(used, target);
+        // The name by which the target of UPDATE and DELETE asks for it.
+        let alias =
+            pg_sys::MinTransactionIdAttributeNumber - pg_sys::FirstLowInvalidHeapAttributeNumber;
+        if pg_sys::bms_is_member(alias, used) && is_changed(root, (*baserel).relid) {
+            columns.push(TABLEOID);
+        }
+        columns
     }
 }
 

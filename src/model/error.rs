@@ -15,6 +15,7 @@ impl SqlState {
     pub const TRANSACTION_RESOLUTION_UNKNOWN: SqlState = SqlState(*b"08007");
     pub const PROTOCOL_VIOLATION: SqlState = SqlState(*b"08P01");
     pub const FEATURE_NOT_SUPPORTED: SqlState = SqlState(*b"0A000");
+    pub const NULL_VALUE_NOT_ALLOWED: SqlState = SqlState(*b"22004");
     pub const DATETIME_OUT_OF_RANGE: SqlState = SqlState(*b"22008");
     pub const INVALID_PARAMETER_VALUE: SqlState = SqlState(*b"22023");
     pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState(*b"42501");

@@ -24,6 +24,19 @@ pub struct Target {
     pub form: Form,
 }
 
+/// OID of type `text`.
+const TEXT: u32 = 25;
+
+impl Target {
+    /// Type OID of the elements of the array in which values travel.
+    pub fn element_oid(&self) -> u32 {
+        match &self.form {
+            Form::Binary { element_oid, .. } => *element_oid,
+            Form::Cast { .. } | Form::Inferred => TEXT,
+        }
+    }
+}
+
 /// What an INSERT says besides its rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Clauses {

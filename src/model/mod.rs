@@ -3,6 +3,7 @@
 
 pub mod application_name;
 pub mod array;
+pub mod change;
 pub mod copy;
 pub mod depth;
 pub mod error;

@@ -2,7 +2,7 @@
 
 use crate::model::insert::Clauses;
 use crate::model::sql::Sql;
-use crate::model::table::{RemoteTable, CTID};
+use crate::model::table::{RemoteTable, CTID, TABLEOID};
 
 /// Row lock of a SELECT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +19,12 @@ pub enum LockWait {
     Error,
 }
 
-/// Adds a column's name; `ctid` for [`CTID`]. A number that is no column (dropped since) becomes NULL.
+/// Adds a column's name; `ctid` for [`CTID`], `tableoid` for [`TABLEOID`]. A number that is no column (dropped since) becomes NULL.
 pub fn push_column(sql: &mut Sql, table: &RemoteTable, attnum: i16) {
     match table.column(attnum) {
         Some(column) => sql.push_ident(&column.name),
         None if attnum == CTID => sql.push("ctid"),
+        None if attnum == TABLEOID => sql.push("tableoid"),
         None => sql.push("NULL"),
     };
 }
@@ -100,37 +101,8 @@ pub fn insert_row(
     sql
 }
 
-/// `UPDATE table SET column = $2, … WHERE ctid = $1 [RETURNING returning]`; `columns` must not be empty. Generated
-/// columns are set to DEFAULT and take no parameter.
-pub fn update_row(table: &RemoteTable, columns: &[i16], returning: Option<&[i16]>) -> Sql {
-    let mut sql = Sql::from("UPDATE ");
-    let mut number = 1;
-    sql.push_qualified(&table.schema, &table.name)
-        .push(" SET ")
-        .push_list(", ", columns, |sql, &attnum| {
-            push_column(sql, table, attnum);
-            if table.is_generated(attnum) {
-                sql.push(" = DEFAULT");
-            } else {
-                number += 1;
-                sql.push(&format!(" = ${number}"));
-            }
-        })
-        .push(" WHERE ctid = $1");
-    push_returning(&mut sql, table, returning);
-    sql
-}
-
-/// `DELETE FROM table WHERE ctid = $1 [RETURNING returning]`.
-pub fn delete_row(table: &RemoteTable, returning: Option<&[i16]>) -> Sql {
-    let mut sql = Sql::from("DELETE FROM ");
-    sql.push_qualified(&table.schema, &table.name)
-        .push(" WHERE ctid = $1");
-    push_returning(&mut sql, table, returning);
-    sql
-}
-
-fn push_returning(sql: &mut Sql, table: &RemoteTable, returning: Option<&[i16]>) {
+/// Adds `RETURNING columns`, where rows are wanted.
+pub(super) fn push_returning(sql: &mut Sql, table: &RemoteTable, returning: Option<&[i16]>) {
     if let Some(columns) = returning {
         sql.push(" RETURNING ");
         push_columns(sql, table, columns);
@@ -181,8 +153,8 @@ mod tests {
     #[test]
     fn select_names_what_it_needs() {
         assert_eq!(
-            text(select(&table(), &[1, 3, CTID], &[], None)),
-            r#"SELECT "a", "B c", ctid FROM "s"."t""x""#
+            text(select(&table(), &[1, 3, CTID, TABLEOID], &[], None)),
+            r#"SELECT "a", "B c", ctid, tableoid FROM "s"."t""x""#
         );
         assert_eq!(
             text(select(
@@ -226,20 +198,6 @@ mod tests {
         assert_eq!(
             text(insert_row(&table(), &[], &overriding, Some(&[]))),
             r#"INSERT INTO "s"."t""x" DEFAULT VALUES RETURNING NULL"#
-        );
-        assert_eq!(
-            text(update_row(&table(), &[3, 1], None)),
-            r#"UPDATE "s"."t""x" SET "B c" = $2, "a" = $3 WHERE ctid = $1"#
-        );
-        let mut generated = table();
-        generated.columns[0].generated = true;
-        assert_eq!(
-            text(update_row(&generated, &[1, 3], None)),
-            r#"UPDATE "s"."t""x" SET "a" = DEFAULT, "B c" = $2 WHERE ctid = $1"#
-        );
-        assert_eq!(
-            text(delete_row(&table(), Some(&[1]))),
-            r#"DELETE FROM "s"."t""x" WHERE ctid = $1 RETURNING "a""#
         );
     }
 

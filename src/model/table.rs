@@ -3,6 +3,9 @@
 /// Column number of `ctid`.
 pub use crate::model::expr::CTID;
 
+/// Column number of `tableoid`, the table that holds a row: of the shard's OIDs.
+pub const TABLEOID: i16 = -6;
+
 /// A column that is not dropped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteColumn {

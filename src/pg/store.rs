@@ -3,19 +3,20 @@
 use crate::model::error::Result;
 use crate::pg::caught::caught;
 use crate::pg::memory::MemoryContext;
-use crate::pg::tuple::{form, Tuple};
+use crate::pg::tuple::{form, Place, Tuple};
 use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::Datum;
 
-/// A tuplestore of a relation's tuples, each with its ctid as a further column, because stored tuples have no header.
+/// A tuplestore of a relation's tuples, each with its place on the shard in two further columns, because stored tuples
+/// have no header.
 ///
 /// Freed by [`Store::end`]; after an error with the memory context and resource owner that it was made in.
 pub struct Store {
     state: *mut pg_sys::Tuplestorestate,
     /// Of the relation.
     descriptor: pg_sys::TupleDesc,
-    /// With the ctid.
+    /// With the place.
     stored: pg_sys::TupleDesc,
     slot: *mut pg_sys::TupleTableSlot,
     values: Vec<Datum>,
@@ -33,7 +34,7 @@ impl Store {
             let entered = MemoryContext::of_core(context).enter();
             let descriptor = (*relation).rd_att;
             let natts = (*descriptor).natts;
-            let stored = pg_sys::CreateTemplateTupleDesc(natts + 1);
+            let stored = pg_sys::CreateTemplateTupleDesc(natts + 2);
             for attnum in 1..=natts {
                 pg_sys::TupleDescCopyEntry(
                     stored,
@@ -42,14 +43,17 @@ impl Store {
                     attnum as pg_sys::AttrNumber,
                 );
             }
-            pg_sys::TupleDescInitEntry(
-                stored,
-                (natts + 1) as pg_sys::AttrNumber,
-                c"ctid".as_ptr(),
-                pg_sys::TIDOID,
-                -1,
-                0,
-            );
+            let place = [(c"ctid", pg_sys::TIDOID), (c"tableoid", pg_sys::OIDOID)];
+            for ((name, type_oid), attnum) in place.into_iter().zip(natts + 1..) {
+                pg_sys::TupleDescInitEntry(
+                    stored,
+                    attnum as pg_sys::AttrNumber,
+                    name.as_ptr(),
+                    type_oid,
+                    -1,
+                    0,
+                );
+            }
             let state = pg_sys::tuplestore_begin_heap(true, false, pg_sys::work_mem);
             let slot = pg_sys::MakeSingleTupleTableSlot(stored, &pg_sys::TTSOpsMinimalTuple);
             drop(entered);
@@ -58,8 +62,8 @@ impl Store {
                 descriptor,
                 stored,
                 slot,
-                values: vec![Datum::null(); natts as usize + 1],
-                nulls: vec![true; natts as usize + 1],
+                values: vec![Datum::null(); natts as usize + 2],
+                nulls: vec![true; natts as usize + 2],
                 row: MemoryContext::child_of(context, c"shard_fdw stored row"),
             }
         }
@@ -73,9 +77,9 @@ impl Store {
 
     /// Adds a tuple at the end.
     pub fn put(&mut self, tuple: Tuple) {
-        let natts = self.values.len() - 1;
-        // SAFETY: the tuple is of the relation, the arrays have a place for each attribute and one for the ctid, which
-        // is passed by reference and copied.
+        let natts = self.values.len() - 2;
+        // SAFETY: the tuple is of the relation, the arrays have an entry for each attribute and two for the place; the
+        // ctid is passed by reference and copied.
         unsafe {
             let mut ctid = (*tuple.as_ptr()).t_self;
             pg_sys::heap_deform_tuple(
@@ -86,6 +90,9 @@ impl Store {
             );
             self.values[natts] = Datum::from(&raw mut ctid);
             self.nulls[natts] = false;
+            let table = (*(*tuple.as_ptr()).t_data).t_choice.t_heap.t_xmin;
+            self.values[natts + 1] = Datum::from(table);
+            self.nulls[natts + 1] = false;
             pg_sys::tuplestore_putvalues(
                 self.state,
                 self.stored,
@@ -103,7 +110,7 @@ impl Store {
 
     /// The next tuple, None at the end. It is valid until the next call.
     pub fn next(&mut self) -> Result<Option<Tuple>> {
-        let natts = self.values.len() - 1;
+        let natts = self.values.len() - 2;
         self.row.reset();
         let _entered = self.row.enter();
         // SAFETY: the slot has the store's descriptor; its values stay valid until it is filled again, and are copied.
@@ -115,9 +122,12 @@ impl Store {
             let values = (*self.slot).tts_values;
             let nulls = (*self.slot).tts_isnull;
             let ctid = *(*values.add(natts)).cast_mut_ptr::<pg_sys::ItemPointerData>();
-            let tuple = caught(|| {
-                pg_guard_ffi_boundary(|| form(self.descriptor, values, nulls, Some(ctid)))
-            })?;
+            let place = Place {
+                ctid: Some(ctid),
+                table: (*values.add(natts + 1)).value() as u32,
+            };
+            let tuple =
+                caught(|| pg_guard_ffi_boundary(|| form(self.descriptor, values, nulls, place)))?;
             Ok(Some(Tuple(tuple)))
         }
     }

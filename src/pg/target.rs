@@ -14,10 +14,6 @@ pub struct Target {
     pub options: TableOptions,
     pub remote: RemoteTable,
     /// Numbers of the columns with the option `key`, in the order of the table.
-    #[expect(
-        dead_code,
-        reason = "UPDATE and DELETE by key, and on_conflict, read it"
-    )]
     pub key: Vec<i16>,
 }
 

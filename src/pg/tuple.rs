@@ -1,8 +1,8 @@
 //! Rows that arrive as text, as tuples of a foreign table.
 
 use crate::model::error::{FdwError, Result};
-use crate::model::expr::CTID;
 use crate::model::sql::Sql;
+use crate::model::table::{CTID, TABLEOID};
 use crate::pg::catalog;
 use crate::pg::caught::caught;
 use crate::pg::memory::MemoryContext;
@@ -56,6 +56,14 @@ struct Input {
     typmod: i32,
 }
 
+/// A row's place on its shard, as far as it was asked for.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Place {
+    pub ctid: Option<pg_sys::ItemPointerData>,
+    /// OID of the table that holds the row; 0: not known.
+    pub table: u32,
+}
+
 /// Turns rows into tuples of one relation. Columns that are not read are NULL.
 pub struct Decoder {
     relid: Oid,
@@ -68,7 +76,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// `columns`: what the columns of the rows are, by number; [`CTID`] for the row's place on the shard.
+    /// `columns`: what the columns of the rows are, by number; [`CTID`] and [`TABLEOID`] for the row's place on the
+    /// shard.
     ///
     /// # Safety
     /// `relation` stays open, and `context` valid, as long as the decoder is used.
@@ -85,6 +94,8 @@ impl Decoder {
             for &attnum in columns {
                 let (type_oid, typmod) = if attnum == CTID {
                     (pg_sys::TIDOID, -1)
+                } else if attnum == TABLEOID {
+                    (pg_sys::OIDOID, -1)
                 } else if attnum >= 1 && attnum as usize <= natts {
                     let attribute = version::tupdesc_attribute(descriptor, attnum as usize - 1);
                     (attribute.atttypid, attribute.atttypmod)
@@ -161,7 +172,7 @@ impl Decoder {
         target: MemoryContext,
         column: &Cell<Option<i16>>,
     ) -> pg_sys::HeapTuple {
-        let mut ctid = None;
+        let mut place = Place::default();
         // SAFETY: the functions were looked up for the types of the columns, `values` and `nulls` have one place for
         // each attribute, and the ctid is read before the scratch context is emptied.
         unsafe {
@@ -177,7 +188,9 @@ impl Decoder {
                     input.typmod,
                 );
                 if input.attnum == CTID {
-                    ctid = text.map(|_| *value.cast_mut_ptr::<pg_sys::ItemPointerData>());
+                    place.ctid = text.map(|_| *value.cast_mut_ptr::<pg_sys::ItemPointerData>());
+                } else if input.attnum == TABLEOID {
+                    place.table = value.value() as u32;
                 } else {
                     self.values[input.attnum as usize - 1] = value;
                     self.nulls[input.attnum as usize - 1] = text.is_none();
@@ -189,7 +202,7 @@ impl Decoder {
                 self.descriptor,
                 self.values.as_mut_ptr(),
                 self.nulls.as_mut_ptr(),
-                ctid,
+                place,
             );
             MemoryContextReset(self.scratch.as_ptr());
             tuple
@@ -200,8 +213,9 @@ impl Decoder {
         let relation = catalog::relation(self.relid);
         let mut line = Sql::new();
         match (column, relation) {
-            (Some(CTID), Ok(relation)) => {
-                line.push("column \"ctid\" of foreign table ")
+            (Some(system @ (CTID | TABLEOID)), Ok(relation)) => {
+                let name = if system == CTID { "ctid" } else { "tableoid" };
+                line.push(&format!("column \"{name}\" of foreign table "))
                     .push_ident(&relation.name);
             }
             (Some(attnum), Ok(relation)) => {
@@ -220,8 +234,9 @@ impl Decoder {
     }
 }
 
-/// A tuple in the current memory context, with the row's place on the shard if it is known. Other system columns read
-/// as zero.
+/// A tuple in the current memory context, with the row's place on the shard if it is known. A header has no field for
+/// the OID of the remote table (`tableoid` is that of the foreign table), so it stands where `xmin` is read from, by
+/// which name a plan carries it to the target of UPDATE and DELETE. Other system columns read as zero.
 ///
 /// # Safety
 /// Must run inside a guard. `values` and `nulls` have a place for each attribute of `descriptor`.
@@ -229,18 +244,21 @@ pub(super) unsafe fn form(
     descriptor: pg_sys::TupleDesc,
     values: *mut Datum,
     nulls: *mut bool,
-    ctid: Option<pg_sys::ItemPointerData>,
+    place: Place,
 ) -> pg_sys::HeapTuple {
     // SAFETY: by the contract; the header belongs to the new tuple.
     unsafe {
         let tuple = heap_form_tuple(descriptor, values, nulls);
         let header = &mut *(*tuple).t_data;
-        if let Some(ctid) = ctid {
+        if let Some(ctid) = place.ctid {
             (*tuple).t_self = ctid;
             header.t_ctid = ctid;
         }
         // A new tuple has its type's identity where a stored one has its transactions.
-        header.t_choice.t_heap = pg_sys::HeapTupleFields::default();
+        header.t_choice.t_heap = pg_sys::HeapTupleFields {
+            t_xmin: place.table.into(),
+            ..Default::default()
+        };
         tuple
     }
 }

@@ -214,9 +214,33 @@ impl Encoder {
         }
     }
 
+    /// For a value that is no column of a relation, at an index from 0: in binary form where its type has one.
+    pub fn plain(index: usize, type_oid: Oid) -> Encoder {
+        match binary_type(type_oid) {
+            Some((_, layout)) => Encoder {
+                index,
+                type_oid,
+                layout,
+                output: None,
+            },
+            None => Encoder::output(index, type_oid),
+        }
+    }
+
+    /// The same for a value at another index, from 0.
+    pub fn at(self, index: usize) -> Encoder {
+        Encoder { index, ..self }
+    }
+
     /// The same column in text form.
     pub fn as_text(&self) -> Encoder {
         Encoder::output(self.index, self.type_oid)
+    }
+
+    /// Is the column's value NULL?
+    #[inline]
+    pub fn is_null(&self, row: &Row) -> bool {
+        row.get(self.index).is_none()
     }
 
     /// What must be pinned while a wire form is made.

@@ -38,7 +38,12 @@ SELECT q.ord, a.attname, t.oid, bn.nspname, b.typname,
     WHERE pc.relkind = 'f' OR EXISTS (SELECT FROM pg_catalog.pg_trigger g
       WHERE g.tgrelid = p.relid AND g.tgenabled <> 'D' AND g.tgtype & 7 = 7)),
   c.relkind = 'p',
-  pg_catalog.has_table_privilege(c.oid, 'INSERT')
+  pg_catalog.has_table_privilege(c.oid, 'INSERT'),
+  c.relkind = 'f' OR c.relhassubclass AND EXISTS (
+    WITH RECURSIVE d AS (
+      SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid
+      UNION ALL SELECT n.inhrelid FROM d JOIN pg_catalog.pg_inherits n ON n.inhparent = d.inhrelid)
+    SELECT FROM d JOIN pg_catalog.pg_class k ON k.oid = d.inhrelid WHERE k.relkind = 'f')
 FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[]) WITH ORDINALITY q(nsp, rel, ord)
   JOIN pg_catalog.pg_namespace cn ON cn.nspname = q.nsp::pg_catalog.name
   JOIN pg_catalog.pg_class c ON c.relnamespace = cn.oid AND c.relname = q.rel::pg_catalog.name
@@ -70,6 +75,8 @@ pub struct RemoteRelation {
     /// Can an INSERT store fewer rows than it was given (view, foreign table, rule, BEFORE ROW trigger)?
     pub may_drop_rows: bool,
     pub is_partitioned: bool,
+    /// Is it a foreign table itself, or has it one as partition or child?
+    pub is_foreign: bool,
     /// Has the remote user the privilege to INSERT into all columns, which LOCK TABLE asks for?
     pub can_be_locked: bool,
 }
@@ -162,6 +169,7 @@ fn read_row(answer: &PgResult, row: usize, found: &mut [RemoteRelation]) -> Resu
     relation.may_drop_rows = is_true(answer.value(row, 6));
     relation.is_partitioned = is_true(answer.value(row, 7));
     relation.can_be_locked = is_true(answer.value(row, 8));
+    relation.is_foreign = is_true(answer.value(row, 9));
     let Some(name) = answer.value(row, 1) else {
         return Ok(());
     };

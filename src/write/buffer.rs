@@ -24,8 +24,6 @@ use std::rc::Rc;
 
 /// How many bytes are handed to an open COPY at a time: so few that they are still near the processor when they are sent.
 const STREAM_BYTES: usize = 64 << 10;
-/// OID of type `text`, the element type of columns that travel as text.
-const TEXT: u32 = 25;
 /// OID of type `int8`, for the number of rows of a table without columns.
 const INT8: u32 = 20;
 
@@ -57,7 +55,7 @@ impl Forms {
         let RemoteTable { schema, name, .. } = &owner.remote;
         Forms {
             array_sql: Rc::new(from_arrays(schema, name, &encoding.columns, &owner.clauses)),
-            element_oids: encoding.columns.iter().map(element_oid).collect(),
+            element_oids: encoding.columns.iter().map(Column::element_oid).collect(),
             dependence: encoding.dependence(),
             encoding,
             copy: None,
@@ -291,13 +289,6 @@ impl RelationBuffer {
             let params = arrays.into_iter().map(|array| Param::binary(0, array));
             (forms.array_sql.clone(), params.collect())
         }
-    }
-}
-
-fn element_oid(column: &Column) -> u32 {
-    match &column.form {
-        Form::Binary { element_oid, .. } => *element_oid,
-        Form::Cast { .. } | Form::Inferred => TEXT,
     }
 }
 

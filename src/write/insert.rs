@@ -5,8 +5,6 @@ use crate::model::insert::Clauses;
 use crate::model::option::{FlushPolicy, Transport, WriteOptions};
 use crate::model::sql::Sql;
 use crate::model::statement::insert_row;
-use crate::model::table::RemoteTable;
-use crate::pg::catalog;
 use crate::pg::target::Target;
 use crate::pg::value::Row;
 use crate::pg::xact;
@@ -21,6 +19,7 @@ use crate::remote::usage::Usage;
 use crate::remote::{cache, memory};
 use crate::write::buffer::{Owner, RelationBuffer};
 use crate::write::columns::{Encoding, Sent};
+use crate::write::known::{remote_relation, tables_of_tree};
 use crate::write::policy::{self, Circumstances, SingleReason};
 use crate::write::single::SingleRow;
 use crate::write::transport::Stream;
@@ -137,7 +136,11 @@ impl Insert {
     pub fn shard_may_drop_rows(&mut self) -> Result<bool> {
         let session = self.usage.session()?;
         if !session.asked_by(self.place.command_id, self.place.root) {
-            session.ask_relations(&self.tables_of_tree()?)?;
+            session.ask_relations(&tables_of_tree(
+                &self.target,
+                self.place.relid,
+                self.place.root,
+            )?)?;
         }
         Ok(self.remote_relation()?.may_drop_rows)
     }
@@ -434,31 +437,7 @@ impl Insert {
 
     fn remote_relation(&mut self) -> Result<Rc<RemoteRelation>> {
         let session = self.usage.session()?;
-        if let Some(known) = session.known_relation(self.place.relid) {
-            return Ok(known);
-        }
-        session.ask_relations(&self.tables_of_tree()?)?;
-        session.known_relation(self.place.relid).ok_or_else(|| {
-            FdwError::internal(format!(
-                "foreign table \"{}\" changed while it was looked at",
-                self.target.relation.display_name()
-            ))
-        })
-    }
-
-    /// The table itself, or all foreign tables of the tree on the same server: one question serves them all.
-    fn tables_of_tree(&self) -> Result<Vec<(Oid, RemoteTable)>> {
-        let mut tables = vec![(self.place.relid, self.target.remote.clone())];
-        if self.place.root != self.place.relid {
-            for leaf in catalog::foreign_leaves(self.place.root)? {
-                if leaf != self.place.relid
-                    && catalog::foreign_table(leaf)?.server == self.target.server.oid
-                {
-                    tables.push((leaf, Target::of(leaf)?.remote));
-                }
-            }
-        }
-        Ok(tables)
+        remote_relation(&session, &self.target, self.place.relid, self.place.root)
     }
 }
 
@@ -482,7 +461,7 @@ fn obstacle(
 }
 
 /// Every so often, lets the connections send and read what they can, and looks for errors.
-fn nudge_all() -> Result<()> {
+pub(super) fn nudge_all() -> Result<()> {
     let growths = GROWTHS_SINCE_NUDGE.get() + 1;
     if growths < GROWTHS_BETWEEN_NUDGES {
         GROWTHS_SINCE_NUDGE.set(growths);

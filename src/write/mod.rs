@@ -2,8 +2,11 @@
 //! What a write statement does: whether rows are buffered, the buffers, and how they become statements.
 
 pub mod buffer;
+pub mod change;
+mod change_buffer;
 pub mod columns;
 pub mod insert;
+mod known;
 pub mod policy;
 pub mod rowwise;
 pub mod single;

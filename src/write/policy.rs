@@ -21,6 +21,12 @@ pub enum SingleReason {
     RowPolicy,
     /// Flush policy `call`, and the statement calls this function in a procedural language while it writes.
     Calls(Oid),
+    /// Values of a type that cannot travel in arrays.
+    Type,
+    /// Rows are found by their key, which the statement changes.
+    KeyChanged,
+    /// Rows are found by their key, and a join may bring one more than once.
+    KeyRepeated,
     /// COPY counts rows as they are handed over, and the shard may store fewer.
     UncountedCopy,
 }
@@ -38,6 +44,9 @@ impl SingleReason {
                 let name = text::from_bytes(&catalog::function_name(function));
                 return Cow::Owned(format!("flush_policy is call, function {name}"));
             }
+            SingleReason::Type => "a column's type cannot travel in arrays",
+            SingleReason::KeyChanged => "the key is changed",
+            SingleReason::KeyRepeated => "a join may repeat a key",
             SingleReason::UncountedCopy => "the shard may store fewer rows than COPY counts",
         })
     }

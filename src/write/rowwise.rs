@@ -1,171 +1,155 @@
-//! UPDATE and DELETE one row at a time, each row found by its ctid.
+//! UPDATE and DELETE one row at a time, because somebody looks at each of them.
 
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::sql::Sql;
-use crate::pg::list::{Item, Items};
+use crate::model::text;
 use crate::pg::memory::MemoryContext;
 use crate::pg::tuple::{Decoder, Tuple};
-use crate::remote::statement::{Param, Statement, Subject};
+use crate::pg::typio::{Dependence, Transmission};
+use crate::pg::value::{Encoder, Row};
+use crate::remote::session::SessionRef;
+use crate::remote::statement::{add_context, Param, Statement, Subject};
 use crate::remote::stats::WriteStats;
-use crate::remote::usage::Usage;
-use pgrx::pg_sys::Oid;
-use std::ffi::CString;
 use std::rc::Rc;
-
-/// An UPDATE or DELETE of one foreign table as the plan holds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RowPlan {
-    /// The table: in some releases of PostgreSQL 18 core hands over the list of another one.
-    pub relid: Oid,
-    pub sql: Sql,
-    /// Numbers of the columns whose values follow the ctid as parameters.
-    pub columns: Vec<i16>,
-    /// Numbers of the columns that the shard returns, None if it returns no rows.
-    pub returning: Option<Vec<i16>>,
-}
-
-impl RowPlan {
-    pub fn to_items(&self) -> Vec<Item> {
-        let numbers =
-            |columns: &[i16]| Item::Ints(columns.iter().copied().map(i32::from).collect());
-        vec![
-            Item::Int(self.relid.to_u32() as i32),
-            Item::Text(self.sql.as_bytes().to_vec()),
-            numbers(&self.columns),
-            Item::Int(i32::from(self.returning.is_some())),
-            numbers(self.returning.as_deref().unwrap_or_default()),
-        ]
-    }
-
-    pub fn from_items(items: Vec<Item>) -> Result<RowPlan> {
-        let mut items = Items::new(items);
-        let relid = Oid::from_u32(items.int()? as u32);
-        let sql = items.text()?.into();
-        let columns = items.columns()?;
-        let has_returning = items.int()? != 0;
-        let returning = items.columns()?;
-        items.finish()?;
-        Ok(RowPlan {
-            relid,
-            sql,
-            columns,
-            returning: has_returning.then_some(returning),
-        })
-    }
-}
 
 /// What became of a row.
 pub enum Outcome {
-    /// No such row any more, or a trigger of the shard refused it.
+    /// It waits in a buffer.
+    Buffered,
+    /// No such row any more, or a trigger of the shard refused it, or it has been changed before.
     Nothing,
     Done,
     /// The row as the shard has it. Valid until the next row.
     Returned(Tuple),
 }
 
-/// A running UPDATE or DELETE of one foreign table.
+/// A statement for one row. All values travel as text, and the shard infers their types.
 pub struct RowWriter {
-    columns: Vec<i16>,
+    session: SessionRef,
     sql: Rc<Sql>,
-    subject: Subject,
-    usage: Usage,
+    table: Rc<[u8]>,
+    /// What identifies a row, from the rows of the plan below.
+    identity: Vec<Encoder>,
+    /// New values, from the row as it is to be.
+    values: Vec<Encoder>,
+    dependence: Dependence,
     /// Command id of the statement.
     command_id: u32,
+    rows: u64,
     stats: WriteStats,
-    /// Reads what is returned, into the context.
-    returning: Option<(Decoder, MemoryContext)>,
 }
 
 impl RowWriter {
-    /// `user`: whose mapping is used. `table`: name of the foreign table.
+    /// `table`: name of the foreign table. The encoders make text.
     pub fn new(
-        plan: RowPlan,
+        session: SessionRef,
         table: &[u8],
-        server: Oid,
-        user: Oid,
+        sql: Sql,
+        identity: Vec<Encoder>,
+        values: Vec<Encoder>,
         command_id: u32,
-        returning: Option<(Decoder, MemoryContext)>,
     ) -> RowWriter {
+        let encoders = identity.iter().chain(&values);
         RowWriter {
-            columns: plan.columns,
-            sql: Rc::new(plan.sql),
-            subject: Subject::table(table),
-            usage: Usage::new(server, user),
+            session,
+            sql: Rc::new(sql),
+            table: table.into(),
+            dependence: Dependence::of_all(encoders.map(Encoder::dependence)),
+            identity,
+            values,
             command_id,
+            rows: 0,
             stats: WriteStats::default(),
-            returning,
         }
     }
 
-    /// Numbers of the columns whose values [`RowWriter::write`] takes.
-    pub fn columns(&self) -> &[i16] {
-        &self.columns
+    pub fn sql(&self) -> &Sql {
+        &self.sql
     }
 
-    /// Counters of this statement.
     pub fn stats(&self) -> WriteStats {
         self.stats
     }
 
-    pub fn usage(&self) -> &Usage {
-        &self.usage
+    pub fn identity(&self) -> &[Encoder] {
+        &self.identity
     }
 
-    /// Runs the statement for the row at `ctid`.
-    pub fn write(&mut self, ctid: CString, values: Vec<Option<CString>>) -> Result<Outcome> {
-        let session = self.usage.session()?;
-        let params = std::iter::once(Some(ctid)).chain(values);
+    /// Runs the statement for one row, after everything that waits. `old` is the row of the plan below, `new` the row as it
+    /// is to be. `returning` reads what is returned, into the context.
+    pub fn write(
+        &mut self,
+        old: &Row,
+        new: &Row,
+        returning: Option<&mut (Decoder, MemoryContext)>,
+    ) -> Result<Outcome> {
+        let params = {
+            let _pinned = Transmission::begin_for(self.dependence);
+            let identity = self.identity.iter().map(|encoder| (encoder, old));
+            let values = self.values.iter().map(|encoder| (encoder, new));
+            identity
+                .chain(values)
+                .map(|(encoder, row)| encoder.text_value(row).map(Param::text))
+                .collect::<Result<Vec<_>>>()?
+        };
+        self.rows += 1;
         let statement = Statement {
             sql: self.sql.clone(),
-            params: params.map(Param::text).collect(),
+            params,
             written_by: Some(self.command_id),
-            subject: self.subject.clone(),
+            subject: Subject {
+                table: Some(self.table.clone()),
+                rows: Some((self.rows, self.rows)),
+                query: None,
+            },
         };
         let bytes = statement.len() as u64;
         self.stats.count_single(bytes);
-        session.counters().count_single(bytes);
-        let answer = session.execute(&statement)?;
-        let Some((decoder, context)) = &mut self.returning else {
-            return match answer.affected_rows().unwrap_or(0) {
-                0 => Ok(Outcome::Nothing),
-                1 => Ok(Outcome::Done),
-                _ => Err(ambiguous()),
-            };
+        self.session.counters().count_single(bytes);
+        let answer = self.session.execute(&statement)?;
+        let changed = match returning {
+            Some((decoder, context)) => {
+                context.reset();
+                match *decoder.decode(&answer, *context)? {
+                    [tuple] => return Ok(Outcome::Returned(tuple)),
+                    ref tuples => tuples.len() as u64,
+                }
+            }
+            None => answer.affected_rows().unwrap_or(0),
         };
-        context.reset();
-        match *decoder.decode(&answer, *context)? {
-            [] => Ok(Outcome::Nothing),
-            [tuple] => Ok(Outcome::Returned(tuple)),
-            _ => Err(ambiguous()),
+        match changed {
+            0 => Ok(Outcome::Nothing),
+            1 => Ok(Outcome::Done),
+            _ => Err(add_context(
+                excess(&text::from_bytes(&self.table), changed, 1),
+                &self.session.server().name,
+                &self.sql,
+                &statement.subject,
+            )),
         }
     }
 }
 
-fn ambiguous() -> FdwError {
-    FdwError::local(
-        SqlState::CARDINALITY_VIOLATION,
-        "more than one remote row has the same ctid",
-    )
-    .with_detail("The remote table is partitioned, or has child tables.")
+/// What identifies a row, as bytes that are the same for the same row.
+pub fn identity_bytes(encoders: &[Encoder], old: &Row) -> Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(16);
+    for encoder in encoders {
+        let start = bytes.len();
+        bytes.extend_from_slice(&[0; 4]);
+        encoder.append(old, &mut bytes)?;
+        let length = (bytes.len() - start - 4) as u32;
+        bytes[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    }
+    Ok(bytes)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_plan_survives_its_list() {
-        let mut plan = RowPlan {
-            relid: Oid::from_u32(u32::MAX),
-            sql: "UPDATE".into(),
-            columns: vec![3, 1],
-            returning: Some(vec![]),
-        };
-        assert_eq!(RowPlan::from_items(plan.to_items()).unwrap(), plan);
-        plan.returning = None;
-        assert_eq!(RowPlan::from_items(plan.to_items()).unwrap(), plan);
-        let mut long = plan.to_items();
-        long.push(Item::Int(1));
-        assert!(RowPlan::from_items(long).is_err());
-    }
+/// The error for rows hit that were not meant.
+pub fn excess(table: &str, changed: u64, sent: u64) -> FdwError {
+    FdwError::local(
+        SqlState::CARDINALITY_VIOLATION,
+        format!("a statement for {sent} rows of foreign table \"{table}\" has hit {changed} remote rows"),
+    )
+    .with_detail(
+        "The columns with the option \"key\" do not identify a row of the remote table, or a rule of the shard changes more.",
+    )
 }

@@ -173,3 +173,116 @@ fn p46_on_conflict_counts_stored_rows() {
         ["1|1|1", "1|2|4", "1|3|6", "2|1|3", "3|5|5"]
     );
 }
+
+/// P03: a row of a remote table that is partitioned itself, or has children, is the one that is changed.
+#[test]
+fn p03_rows_of_remote_partitions_and_children_are_told_apart() {
+    for batch_size in ["1", "20"] {
+        let mut site = Site::with(&format!("batch_size '{batch_size}'"));
+        site.table("gauge", "id int, place text, reading int", "");
+        site.north
+            .run(
+                "DROP TABLE gauge;
+                 CREATE TABLE gauge (id int, place text, reading int) PARTITION BY LIST (place);
+                 CREATE TABLE gauge_hill PARTITION OF gauge FOR VALUES IN ('hill');
+                 CREATE TABLE gauge_dale PARTITION OF gauge FOR VALUES IN ('dale');
+                 INSERT INTO gauge VALUES (1, 'hill', 10), (2, 'dale', 20), (3, 'hill', 30), (4, 'dale', 40);
+                 CREATE TABLE parent (id int, reading int);
+                 CREATE TABLE child () INHERITS (parent);
+                 INSERT INTO parent VALUES (1, 10), (2, 20);
+                 INSERT INTO child VALUES (3, 30), (4, 40)",
+            )
+            .expect_ok();
+        site.tag("CREATE FOREIGN TABLE parent (id int, reading int) SERVER north OPTIONS (schema_name 'public')");
+        let change = "UPDATE gauge SET reading = 99 WHERE id IN (1, 4) AND random() < 2";
+        assert_eq!(site.tag(change), "UPDATE 2");
+        assert_eq!(
+            site.rows("SELECT * FROM gauge ORDER BY id"),
+            ["1|hill|99", "2|dale|20", "3|hill|30", "4|dale|99"]
+        );
+        // The shard moves the row between its partitions.
+        let moved = "UPDATE gauge SET place = 'dale' WHERE id = 3 AND random() < 2";
+        assert_eq!(site.tag(moved), "UPDATE 1");
+        let returned = "DELETE FROM gauge WHERE id = 1 AND random() < 2 RETURNING reading";
+        assert_eq!(site.rows(returned), ["99"]);
+        let gone = "DELETE FROM gauge WHERE id = 2 AND random() < 2";
+        assert_eq!(site.tag(gone), "DELETE 1");
+        assert_eq!(
+            site.rows("SELECT * FROM gauge ORDER BY id"),
+            ["3|dale|30", "4|dale|99"]
+        );
+        let change = "UPDATE parent SET reading = reading + 1 WHERE id IN (2, 3) AND random() < 2";
+        assert_eq!(site.tag(change), "UPDATE 2");
+        let gone = "DELETE FROM parent WHERE id IN (1, 4) AND random() < 2";
+        assert_eq!(site.tag(gone), "DELETE 2");
+        assert_eq!(
+            site.rows("SELECT * FROM parent ORDER BY id"),
+            ["2|21", "3|31"]
+        );
+        // A child that comes while the session knows the table already.
+        site.north
+            .run(
+                "CREATE TABLE plain (id int, reading int);
+                 INSERT INTO plain SELECT g, g FROM generate_series(1, 5) g",
+            )
+            .expect_ok();
+        site.tag("CREATE FOREIGN TABLE plain (id int, reading int) SERVER north OPTIONS (schema_name 'public')");
+        assert_eq!(
+            site.tag("UPDATE plain SET reading = 0 WHERE random() < 2"),
+            "UPDATE 5"
+        );
+        site.north
+            .run(
+                "CREATE TABLE late () INHERITS (plain);
+                 INSERT INTO late SELECT g, g FROM generate_series(1, 20) g",
+            )
+            .expect_ok();
+        let gone = "DELETE FROM plain WHERE reading > 5 AND random() < 2";
+        assert_eq!(site.tag(gone), "DELETE 15");
+        assert_eq!(
+            site.rows("SELECT sum(id), sum(reading), count(*) FROM plain"),
+            ["30|15|10"]
+        );
+    }
+}
+
+/// P52: a target that a join brings twice is changed once, by whole batches.
+#[test]
+fn p52_joined_changes_go_in_batches_and_change_a_row_once() {
+    let mut site = Site::with("batch_size '100'");
+    site.table("price", "id int, amount int", ", PRIMARY KEY (id)");
+    site.tag("INSERT INTO price SELECT g, 0 FROM generate_series(1, 2000) g");
+    // Each row is named twice, the second time in another batch or in the same.
+    site.tag(
+        "CREATE TABLE news AS SELECT g AS id, g * 10 + k AS amount \
+         FROM generate_series(0, 1) k, generate_series(1, 2000, 2) g;
+         CREATE TABLE doubled AS SELECT g AS id, g * 10 + k AS amount \
+         FROM generate_series(1, 2000, 2) g, generate_series(0, 1) k",
+    );
+    for source in ["news", "doubled"] {
+        for method in ["hashjoin", "mergejoin", "nestloop"] {
+            site.tag(
+                "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_nestloop = off",
+            );
+            site.tag(&format!("SET enable_{method} = on"));
+            let change =
+                format!("UPDATE price SET amount = s.amount FROM {source} s WHERE s.id = price.id");
+            assert_eq!(site.tag(&change), "UPDATE 1000", "{source} {method}");
+            assert_eq!(
+                site.rows(
+                    "SELECT count(*) FROM price WHERE amount > 0 AND amount NOT IN (id * 10, id * 10 + 1)"
+                ),
+                ["0"]
+            );
+        }
+    }
+    let before = site.rows("SELECT batches FROM shard_fdw_stats() WHERE server_name = 'north'");
+    let gone = "DELETE FROM price USING doubled d WHERE d.id = price.id AND d.amount % 3 = 0";
+    let local = "SELECT count(DISTINCT id) FROM doubled WHERE amount % 3 = 0";
+    let expected = site.rows(local)[0].clone();
+    assert_eq!(site.tag(gone), format!("DELETE {expected}"));
+    let after = site.rows("SELECT batches FROM shard_fdw_stats() WHERE server_name = 'north'");
+    let number = |rows: &[String]| rows[0].parse::<usize>().unwrap();
+    let batches = number(&after) - number(&before);
+    assert_eq!(batches, expected.parse::<usize>().unwrap().div_ceil(100));
+}

@@ -165,7 +165,7 @@ pub static OPTIONS: &[OptionDef] = &[
             max: 1_000_000,
         },
         "1000",
-        "most rows of one remote INSERT; 1 turns batching off",
+        "most rows of one remote INSERT, UPDATE or DELETE; 1 turns batching off",
     ),
     works(
         "batch_bytes",

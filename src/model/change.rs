@@ -1,0 +1,267 @@
+//! Statement text of UPDATE and DELETE of rows that have been read before. Parameters are numbered from `$1`: first what
+//! identifies a row, then its new values.
+
+use crate::model::insert::{Form, Target as Column};
+use crate::model::sql::Sql;
+use crate::model::statement::{push_column, push_returning};
+use crate::model::table::{RemoteTable, CTID, TABLEOID};
+
+/// What identifies a row on the shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Identity {
+    /// Its place: a table and a ctid. The table is always part of it, because a ctid alone is ambiguous where the remote
+    /// relation is partitioned or has children, and no shard announces that it has got some.
+    Place,
+    /// The values of these columns, by number.
+    Key(Vec<i16>),
+}
+
+impl Identity {
+    /// Numbers of the columns that are compared.
+    pub fn columns(&self) -> &[i16] {
+        match self {
+            Identity::Place => &[CTID, TABLEOID],
+            Identity::Key(columns) => columns,
+        }
+    }
+}
+
+/// `UPDATE table SET column = $n, … WHERE ctid = $1 AND … [RETURNING returning]`; `columns` must not be empty. Generated
+/// columns are set to DEFAULT and take no parameter.
+pub fn update_row(
+    table: &RemoteTable,
+    identity: &Identity,
+    columns: &[i16],
+    returning: Option<&[i16]>,
+) -> Sql {
+    let mut sql = Sql::from("UPDATE ");
+    let mut number = identity.columns().len();
+    sql.push_qualified(&table.schema, &table.name)
+        .push(" SET ")
+        .push_list(", ", columns, |sql, &attnum| {
+            push_column(sql, table, attnum);
+            if table.is_generated(attnum) {
+                sql.push(" = DEFAULT");
+            } else {
+                number += 1;
+                sql.push(&format!(" = ${number}"));
+            }
+        });
+    push_row(&mut sql, table, identity);
+    push_returning(&mut sql, table, returning);
+    sql
+}
+
+/// `DELETE FROM table WHERE ctid = $1 AND … [RETURNING returning]`.
+pub fn delete_row(table: &RemoteTable, identity: &Identity, returning: Option<&[i16]>) -> Sql {
+    let mut sql = Sql::from("DELETE FROM ");
+    sql.push_qualified(&table.schema, &table.name);
+    push_row(&mut sql, table, identity);
+    push_returning(&mut sql, table, returning);
+    sql
+}
+
+fn push_row(sql: &mut Sql, table: &RemoteTable, identity: &Identity) {
+    sql.push(" WHERE ").push_list(
+        " AND ",
+        identity.columns().iter().zip(1..),
+        |sql, (&attnum, number)| {
+            push_column(sql, table, attnum);
+            sql.push(&format!(" = ${number}"));
+        },
+    );
+}
+
+/// The columns of an identity by place as they travel in arrays.
+pub fn place_columns() -> Vec<Column> {
+    [("ctid", 27, "tid"), ("tableoid", 26, "oid")]
+        .map(|(name, element_oid, type_name)| Column {
+            name: name.into(),
+            form: Form::Binary {
+                element_oid,
+                type_name,
+            },
+        })
+        .into()
+}
+
+/// `UPDATE table AS t SET column = v.cN, … FROM unnest($1, …) AS v(…) WHERE …`: the same text whatever the number of rows.
+/// `identity`: its columns, in order; `generated`: numbers of the columns that are set to DEFAULT.
+pub fn update_from_arrays(
+    table: &RemoteTable,
+    identity: &[Column],
+    columns: &[Column],
+    generated: &[i16],
+) -> Sql {
+    let mut sql = Sql::from("UPDATE ");
+    sql.push_qualified(&table.schema, &table.name)
+        .push(" AS t SET ");
+    let mut separator = "";
+    for (column, number) in columns.iter().zip(identity.len() + 1..) {
+        sql.push(separator).push_ident(&column.name).push(" = ");
+        push_value(&mut sql, column, number);
+        separator = ", ";
+    }
+    for &attnum in generated {
+        sql.push(separator);
+        push_column(&mut sql, table, attnum);
+        sql.push(" = DEFAULT");
+        separator = ", ";
+    }
+    sql.push(" FROM ");
+    push_rows(&mut sql, identity, columns);
+    sql
+}
+
+/// `DELETE FROM table AS t USING unnest($1, …) AS v(…) WHERE …`, as [`update_from_arrays`].
+pub fn delete_from_arrays(table: &RemoteTable, identity: &[Column]) -> Sql {
+    let mut sql = Sql::from("DELETE FROM ");
+    sql.push_qualified(&table.schema, &table.name)
+        .push(" AS t USING ");
+    push_rows(&mut sql, identity, &[]);
+    sql
+}
+
+/// The value of a column in a row of `v`.
+fn push_value(sql: &mut Sql, column: &Column, number: usize) {
+    sql.push(&format!("v.c{number}"));
+    if let Form::Cast { schema, name } = &column.form {
+        sql.push("::").push_qualified(schema, name);
+    }
+}
+
+/// The rows as `v`, and the condition that joins them with `t`.
+fn push_rows(sql: &mut Sql, identity: &[Column], columns: &[Column]) {
+    let all = || identity.iter().chain(columns).zip(1_usize..);
+    // The parser expands several arguments only under the bare name.
+    sql.push(match all().count() {
+        1 => "pg_catalog.unnest(",
+        _ => "unnest(",
+    });
+    sql.push_list(", ", all(), |sql, (column, number)| {
+        push_array(sql, column, number);
+    });
+    sql.push(") AS v(")
+        .push_list(", ", all(), |sql, (_, number)| {
+            sql.push(&format!("c{number}"));
+        })
+        .push(") WHERE ");
+    if let [column, ..] = identity {
+        if column.name == b"ctid" {
+            // Lets the shard look at these places and no others, however small the table is.
+            sql.push("t.ctid = ANY (");
+            push_array(sql, column, 1);
+            sql.push(") AND ");
+        }
+    }
+    sql.push_list(
+        " AND ",
+        identity.iter().zip(1_usize..),
+        |sql, (column, number)| {
+            sql.push("t.").push_ident(&column.name).push(" = ");
+            push_value(sql, column, number);
+        },
+    );
+}
+
+fn push_array(sql: &mut Sql, column: &Column, number: usize) {
+    let element = match &column.form {
+        Form::Binary { type_name, .. } => type_name,
+        Form::Cast { .. } | Form::Inferred => "text",
+    };
+    sql.push(&format!("${number}::pg_catalog.{element}[]"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::table::RemoteColumn;
+
+    fn table() -> RemoteTable {
+        let column = |attnum, name: &str, generated| RemoteColumn {
+            attnum,
+            name: name.into(),
+            generated,
+        };
+        RemoteTable {
+            schema: b"s".to_vec(),
+            name: b"t\"x".to_vec(),
+            columns: vec![
+                column(1, "a", false),
+                column(3, "B c", false),
+                column(4, "g", true),
+            ],
+        }
+    }
+
+    fn binary(name: &str) -> Column {
+        Column {
+            name: name.into(),
+            form: Form::Binary {
+                element_oid: 23,
+                type_name: "int4",
+            },
+        }
+    }
+
+    fn cast(name: &str) -> Column {
+        Column {
+            name: name.into(),
+            form: Form::Cast {
+                schema: b"r".to_vec(),
+                name: b"mood".to_vec(),
+            },
+        }
+    }
+
+    #[test]
+    fn single_rows_by_place_and_by_key() {
+        assert_eq!(
+            update_row(&table(), &Identity::Place, &[3, 4, 1], None).to_string(),
+            r#"UPDATE "s"."t""x" SET "B c" = $3, "g" = DEFAULT, "a" = $4 WHERE ctid = $1 AND tableoid = $2"#
+        );
+        let key = Identity::Key(vec![3, 1]);
+        assert_eq!(
+            update_row(&table(), &key, &[1], Some(&[3])).to_string(),
+            r#"UPDATE "s"."t""x" SET "a" = $3 WHERE "B c" = $1 AND "a" = $2 RETURNING "B c""#
+        );
+        assert_eq!(
+            delete_row(&table(), &Identity::Place, Some(&[1])).to_string(),
+            r#"DELETE FROM "s"."t""x" WHERE ctid = $1 AND tableoid = $2 RETURNING "a""#
+        );
+    }
+
+    #[test]
+    fn batches_by_place() {
+        assert_eq!(
+            update_from_arrays(&table(), &place_columns(), &[binary("a"), cast("B c")], &[4])
+                .to_string(),
+            "UPDATE \"s\".\"t\"\"x\" AS t SET \"a\" = v.c3, \"B c\" = v.c4::\"r\".\"mood\", \"g\" = DEFAULT \
+             FROM unnest($1::pg_catalog.tid[], $2::pg_catalog.oid[], $3::pg_catalog.int4[], $4::pg_catalog.text[]) \
+             AS v(c1, c2, c3, c4) \
+             WHERE t.ctid = ANY ($1::pg_catalog.tid[]) AND t.\"ctid\" = v.c1 AND t.\"tableoid\" = v.c2"
+        );
+        assert_eq!(
+            delete_from_arrays(&table(), &place_columns()).to_string(),
+            "DELETE FROM \"s\".\"t\"\"x\" AS t \
+             USING unnest($1::pg_catalog.tid[], $2::pg_catalog.oid[]) AS v(c1, c2) \
+             WHERE t.ctid = ANY ($1::pg_catalog.tid[]) AND t.\"ctid\" = v.c1 AND t.\"tableoid\" = v.c2"
+        );
+    }
+
+    #[test]
+    fn batches_by_key() {
+        assert_eq!(
+            update_from_arrays(&table(), &[cast("B c")], &[], &[4]).to_string(),
+            "UPDATE \"s\".\"t\"\"x\" AS t SET \"g\" = DEFAULT \
+             FROM pg_catalog.unnest($1::pg_catalog.text[]) AS v(c1) \
+             WHERE t.\"B c\" = v.c1::\"r\".\"mood\""
+        );
+        assert_eq!(
+            delete_from_arrays(&table(), &[binary("a"), binary("B c")]).to_string(),
+            "DELETE FROM \"s\".\"t\"\"x\" AS t \
+             USING unnest($1::pg_catalog.int4[], $2::pg_catalog.int4[]) AS v(c1, c2) \
+             WHERE t.\"a\" = v.c1 AND t.\"B c\" = v.c2"
+        );
+    }
+}
