@@ -1,6 +1,6 @@
 //! A foreign data wrapper for tables sharded over other PostgreSQL servers, with batched DML.
 //!
-//! Layers, each using only those to its right: `lib → fdw → {write, read} → remote → {pq, pg} → model`.
+//! Layers, each using only those to its right: `lib → fdw → {write, read, sequence} → remote → {pq, pg} → model`.
 
 pgrx::pg_module_magic!();
 
@@ -10,6 +10,7 @@ mod pg;
 mod pq;
 mod read;
 mod remote;
+mod sequence;
 mod write;
 
 /// What pgrx's test harness asks of a crate.

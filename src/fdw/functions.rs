@@ -1,21 +1,22 @@
 //! SQL functions about the connections and counters of this session.
 
 use crate::model::error::{Diag, FdwError, Result, SqlState};
+use crate::model::socket::Socket;
 use crate::model::text;
 use crate::pg::raise::{self, bytes, guarded};
 use crate::pg::rowset::{return_rows, Field};
 use crate::pg::{catalog, wait};
-use crate::remote::session::Session;
-use crate::remote::{budget, cache};
+use crate::remote::{autocommit, budget, cache};
 use pgrx::pg_sys;
 use pgrx::pg_sys::{Datum, Oid};
 
-// Names and meaning of the columns of connections are those of postgres_fdw_get_connections of PostgreSQL 18.
+// Names and meaning of the columns of connections are those of postgres_fdw_get_connections of PostgreSQL 18, but for the
+// last: "tables", or "sequences" for the further connection that draws their values.
 pgrx::extension_sql!(
     r#"
 CREATE FUNCTION shard_fdw_connections(
         OUT server_name text, OUT user_name text, OUT valid boolean, OUT used_in_xact boolean, OUT closed boolean,
-        OUT remote_backend_pid integer)
+        OUT remote_backend_pid integer, OUT used_for text)
     RETURNS SETOF record STRICT PARALLEL RESTRICTED LANGUAGE c
     AS 'MODULE_PATHNAME', 'shard_fdw_connections';
 COMMENT ON FUNCTION shard_fdw_connections() IS 'open connections of this session to foreign servers';
@@ -113,41 +114,77 @@ pub unsafe extern "C-unwind" fn shard_fdw_disconnect_all(
 }
 
 /// Name of the server and of the mapping's user, null where they have been dropped.
-fn names(session: &Session) -> Result<[Field; 2]> {
-    let server = catalog::server_if_exists(session.server().oid)?;
-    let user = catalog::mapping_user_name(session.mapping().oid);
+fn names(server: Oid, mapping: Oid) -> Result<[Field; 2]> {
+    let server = catalog::server_if_exists(server)?;
+    let user = catalog::mapping_user_name(mapping);
     Ok([
         Field::text(server.map(|server| server.name)),
         Field::text(user),
     ])
 }
 
+/// An open connection, or one that was lost in the transaction that uses it.
+struct Open {
+    server: Oid,
+    mapping: Oid,
+    is_valid: bool,
+    in_transaction: bool,
+    socket: Option<Socket>,
+    backend_pid: Option<i32>,
+    used_for: &'static str,
+}
+
+fn open_connections() -> Vec<Open> {
+    let sessions = cache::all().into_iter().map(|session| {
+        let in_transaction = session.in_transaction();
+        (session.is_connected() || in_transaction).then(|| Open {
+            server: session.server().oid,
+            mapping: session.mapping().oid,
+            is_valid: !session.is_stale(),
+            in_transaction,
+            socket: session.socket(),
+            backend_pid: session.backend_pid(),
+            used_for: "tables",
+        })
+    });
+    let others = autocommit::all().into_iter().map(|one| {
+        one.is_connected().then(|| Open {
+            server: one.server().oid,
+            mapping: one.mapping().oid,
+            is_valid: !one.is_stale(),
+            in_transaction: false,
+            socket: one.socket(),
+            backend_pid: one.backend_pid(),
+            used_for: "sequences",
+        })
+    });
+    let mut all: Vec<_> = sessions.chain(others).flatten().collect();
+    all.sort_by_key(|open| open.mapping.to_u32());
+    all
+}
+
 /// A connection that was lost in the transaction that uses it is among them until the transaction ends.
 fn connections() -> Result<Vec<Vec<Field>>> {
-    let mut sessions = cache::all();
-    sessions.retain(|session| session.is_connected() || session.in_transaction());
-    let sockets: Vec<_> = sessions
-        .iter()
-        .filter_map(|session| session.socket())
-        .collect();
+    let all = open_connections();
+    let sockets: Vec<_> = all.iter().filter_map(|open| open.socket).collect();
     let closed = wait::closed(&sockets);
     let mut closed = closed.into_iter().flatten();
-    sessions
-        .iter()
-        .map(|session| {
-            let is_closed = match session.socket() {
+    all.iter()
+        .map(|open| {
+            let is_closed = match open.socket {
                 Some(_) => closed.next().map_or(Field::Null, Field::Bool),
                 None => Field::Bool(true),
             };
-            let pid = session.backend_pid().filter(|&pid| pid != 0);
-            let [server, user] = names(session)?;
+            let pid = open.backend_pid.filter(|&pid| pid != 0);
+            let [server, user] = names(open.server, open.mapping)?;
             Ok(vec![
                 server,
                 user,
-                Field::Bool(!session.is_stale()),
-                Field::Bool(session.in_transaction()),
+                Field::Bool(open.is_valid),
+                Field::Bool(open.in_transaction),
                 is_closed,
                 pid.map_or(Field::Null, Field::Int4),
+                Field::Text(open.used_for.into()),
             ])
         })
         .collect()
@@ -159,7 +196,7 @@ fn stats() -> Result<Vec<Vec<Field>>> {
         .map(|session| {
             let writes = session.counters().writes();
             let waits = session.counters().waits();
-            let mut row = Vec::from(names(session)?);
+            let mut row = Vec::from(names(session.server().oid, session.mapping().oid)?);
             row.extend([writes.batches, writes.rows, writes.bytes].map(Field::counter));
             row.push(Field::counter(waits.round_trips));
             row.extend(writes.flushes.map(Field::counter));
@@ -196,6 +233,11 @@ fn disconnect(which: impl Fn(Oid) -> bool) -> bool {
             );
         } else {
             has_closed |= session.disconnect();
+        }
+    }
+    for one in autocommit::all() {
+        if which(one.server().oid) {
+            has_closed |= one.disconnect();
         }
     }
     has_closed

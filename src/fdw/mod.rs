@@ -19,6 +19,7 @@ mod rescan;
 #[cfg(feature = "pg18")]
 mod routed;
 mod scan;
+mod sequences;
 mod truncate;
 mod validator;
 

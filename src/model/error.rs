@@ -20,7 +20,11 @@ impl SqlState {
     pub const INVALID_PARAMETER_VALUE: SqlState = SqlState(*b"22023");
     pub const INSUFFICIENT_PRIVILEGE: SqlState = SqlState(*b"42501");
     pub const DUPLICATE_OBJECT: SqlState = SqlState(*b"42710");
+    pub const READ_ONLY_TRANSACTION: SqlState = SqlState(*b"25006");
+    pub const SEQUENCE_LIMIT_EXCEEDED: SqlState = SqlState(*b"2200H");
+    pub const SYNTAX_ERROR: SqlState = SqlState(*b"42601");
     pub const UNDEFINED_OBJECT: SqlState = SqlState(*b"42704");
+    pub const WRONG_OBJECT_TYPE: SqlState = SqlState(*b"42809");
     pub const CARDINALITY_VIOLATION: SqlState = SqlState(*b"21000");
     pub const PROGRAM_LIMIT_EXCEEDED: SqlState = SqlState(*b"54000");
     pub const OBJECT_NOT_IN_PREREQUISITE_STATE: SqlState = SqlState(*b"55000");

@@ -11,6 +11,7 @@ pub mod expr;
 pub mod import;
 pub mod insert;
 pub mod option;
+pub mod range;
 pub mod socket;
 pub mod sql;
 pub mod statement;

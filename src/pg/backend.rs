@@ -71,6 +71,26 @@ pub fn displayable(mut text: Vec<u8>) -> Vec<u8> {
     text
 }
 
+/// The user whose rights count at this moment.
+#[inline]
+pub fn current_user() -> pg_sys::Oid {
+    // SAFETY: reads a variable of the backend.
+    unsafe { pg_sys::GetUserId() }
+}
+
+/// Is a COPY running, at the top or in a function? The running portal knows the statement that the client sent; what
+/// runs below it shows in the backend's entry for pg_stat_progress_copy, unless `track_activities` is off.
+pub fn copy_is_running() -> bool {
+    // SAFETY: null, or the portal that runs, which lives until it is done.
+    let is_top = unsafe { pg_sys::ActivePortal.as_ref() }
+        .is_some_and(|portal| portal.commandTag == pg_sys::CommandTag::CMDTAG_COPY);
+    is_top
+        // SAFETY: null, or this backend's own entry, which nobody else writes to.
+        || unsafe { pg_sys::MyBEEntry.as_ref() }.is_some_and(|entry| {
+            entry.st_progress_command == pg_sys::ProgressCommandType::PROGRESS_COMMAND_COPY
+        })
+}
+
 /// Is the user a superuser?
 pub fn is_superuser(user: pg_sys::Oid) -> bool {
     // SAFETY: a syscache lookup.

@@ -107,6 +107,30 @@ pub fn server_if_exists(oid: Oid) -> Result<Option<Server>> {
     server(oid).map(Some)
 }
 
+/// Does the server belong to a wrapper with this library's handler?
+pub fn is_own_server(server: Oid) -> Result<bool> {
+    // SAFETY: both return palloc'd copies or raise; the name is palloc'd, or null if there is no such function.
+    unsafe {
+        let wrapper = (*pg_sys::GetForeignServer(server)).fdwid;
+        let handler = (*pg_sys::GetForeignDataWrapper(wrapper)).fdwhandler;
+        let is_ours = handler != Oid::INVALID
+            && bytes(pg_sys::get_func_name(handler)) == b"shard_fdw_handler";
+        Ok(is_ours)
+    }
+}
+
+/// Core's error (42501) unless `user` has USAGE on the server.
+pub fn check_server_usage(server: &Server, user: Oid) -> Result<()> {
+    let allowed = version::server_acl_check(server.oid, user, pg_sys::ACL_USAGE as pg_sys::AclMode);
+    if allowed != pg_sys::AclResult::ACLCHECK_OK {
+        let name = c_string(&server.name)?;
+        let kind = pg_sys::ObjectType::OBJECT_FOREIGN_SERVER;
+        // SAFETY: the name is NUL-terminated; the error is raised as a panic of pgrx, which frees it.
+        unsafe { pg_sys::aclcheck_error(allowed, kind, name.as_ptr()) };
+    }
+    Ok(())
+}
+
 /// The mapping of `user` for `server`, else that of PUBLIC, else core's error.
 pub fn user_mapping(user: Oid, server: Oid) -> Result<UserMapping> {
     // SAFETY: GetUserMapping returns a palloc'd copy or raises.

@@ -27,6 +27,7 @@ static BUFFER_MEMORY: GucSetting<i32> = GucSetting::<i32>::new(64 << 10);
 static COPY_ROWS: GucSetting<i32> = GucSetting::<i32>::new(3000);
 static FLUSH_POLICY: GucSetting<PolicySetting> =
     GucSetting::<PolicySetting>::new(PolicySetting::Default);
+static SEQUENCE_RANGE: GucSetting<i32> = GucSetting::<i32>::new(1000);
 static APPLICATION_NAME: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(Some(c""));
 
@@ -70,6 +71,16 @@ pub fn register() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    GucRegistry::define_int_guc(
+        c"shard_fdw.sequence_range",
+        c"Sets the most values that shard_fdw_nextval() draws from a sequence at a time.",
+        c"A session begins with the CACHE of the sequence, and doubles the number as long as it needs more within a second. COPY draws all at once. 1 means a round trip for each value.",
+        &SEQUENCE_RANGE,
+        1,
+        i32::MAX,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
     GucRegistry::define_string_guc(
         c"shard_fdw.application_name",
         c"Sets the application name that shards see.",
@@ -108,6 +119,11 @@ pub fn flush_policy() -> Option<FlushPolicy> {
         PolicySetting::Statement => Some(FlushPolicy::Statement),
         PolicySetting::Transaction => Some(FlushPolicy::Transaction),
     }
+}
+
+/// Most values that are drawn from a sequence at a time.
+pub fn sequence_range() -> u32 {
+    u32::try_from(SEQUENCE_RANGE.get()).unwrap_or(1)
 }
 
 /// Value of shard_fdw.application_name; empty: not set.

@@ -26,6 +26,14 @@ impl Changed {
 
 thread_local! {
     static LISTENER: Cell<Option<fn(Changed)>> = const { Cell::new(None) };
+    static ACCESS_GENERATION: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A number that differs from an earlier one if something may have changed in between of who may use which server as whom:
+/// servers, user mappings, roles and their members. Counted once a function is registered.
+#[inline]
+pub fn access_generation() -> u64 {
+    ACCESS_GENERATION.get()
 }
 
 thread_local! {
@@ -60,7 +68,11 @@ unsafe extern "C-unwind" fn relation_changed(_argument: Datum, relid: Oid) {
 /// Registers the function that hears of changes, once per backend. It must not fail, wait, or look at a catalog.
 pub fn register(listener: fn(Changed)) {
     if LISTENER.replace(Some(listener)).is_none() {
-        for cache in [server_cache(), mapping_cache()] {
+        let roles = [
+            pg_sys::SysCacheIdentifier::AUTHOID as c_int,
+            pg_sys::SysCacheIdentifier::AUTHMEMROLEMEM as c_int,
+        ];
+        for cache in [server_cache(), mapping_cache()].into_iter().chain(roles) {
             // SAFETY: a plain registration of a function that lives as long as the process.
             unsafe {
                 pg_sys::CacheRegisterSyscacheCallback(cache, Some(callback), Datum::from(cache))
@@ -94,10 +106,12 @@ fn hash(cache: c_int, oid: Oid) -> u32 {
 }
 
 unsafe extern "C-unwind" fn callback(argument: Datum, _cache: c_int, hash: u32) {
-    let changed = if argument.value() as c_int == server_cache() {
-        Changed::Server(hash)
-    } else {
-        Changed::Mapping(hash)
+    // A callback must not panic, which `set` would at the end of the process.
+    let _ = ACCESS_GENERATION.try_with(|generation| generation.set(generation.get() + 1));
+    let changed = match argument.value() as c_int {
+        cache if cache == server_cache() => Changed::Server(hash),
+        cache if cache == mapping_cache() => Changed::Mapping(hash),
+        _ => return,
     };
     if let Ok(Some(listener)) = LISTENER.try_with(Cell::get) {
         listener(changed);

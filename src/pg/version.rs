@@ -115,6 +115,20 @@ pub fn create_wait_event_set(size: c_int) -> *mut pg_sys::WaitEventSet {
     unsafe { pg_sys::CreateWaitEventSet(pg_sys::CurrentMemoryContext, size) }
 }
 
+/// What a user may do with a foreign server.
+#[cfg(feature = "pg15")]
+pub fn server_acl_check(server: Oid, user: Oid, mode: pg_sys::AclMode) -> pg_sys::AclResult::Type {
+    // SAFETY: a syscache lookup; an unknown server is raised as an error.
+    unsafe { pg_sys::pg_foreign_server_aclcheck(server, user, mode) }
+}
+
+/// What a user may do with a foreign server.
+#[cfg(not(feature = "pg15"))]
+pub fn server_acl_check(server: Oid, user: Oid, mode: pg_sys::AclMode) -> pg_sys::AclResult::Type {
+    // SAFETY: a syscache lookup; an unknown server is raised as an error.
+    unsafe { pg_sys::object_aclcheck(pg_sys::ForeignServerRelationId, server, user, mode) }
+}
+
 /// Version of the running server, in the form of `server_version_num`.
 pub fn server_version() -> Result<i32> {
     // SAFETY: the setting exists in every server; its text is copied at once.

@@ -5,6 +5,7 @@ use crate::model::option::{MappingOptions, ServerOptions};
 use crate::pg::invalidation::{self, Changed};
 use crate::pg::{catalog, xact};
 use crate::pq::conninfo;
+use crate::remote::autocommit;
 use crate::remote::session::{Session, SessionRef};
 use crate::remote::transaction;
 use pgrx::pg_sys::Oid;
@@ -29,8 +30,7 @@ pub fn session(server: Oid, user: Oid) -> Result<SessionRef> {
         }
     }
     let counters = known.map_or_else(Rc::default, |replaced| replaced.counters().clone());
-    xact::register(transaction::HOOKS);
-    invalidation::register(invalidate);
+    listen();
     let server = catalog::server(server)?;
     let libpq = conninfo::options().map_err(|error| {
         FdwError::local(SqlState::FDW_ERROR, String::from_utf8_lossy(&error.message))
@@ -41,6 +41,12 @@ pub fn session(server: Oid, user: Oid) -> Result<SessionRef> {
     let session = Rc::new(session);
     SESSIONS.with_borrow_mut(|sessions| sessions.insert(key, session.clone()));
     Ok(session)
+}
+
+/// From now on hears of the ends of transactions, and of changed servers and mappings.
+pub fn listen() {
+    xact::register(transaction::HOOKS);
+    invalidation::register(invalidate);
 }
 
 /// All sessions, in the order of their mappings' OIDs.
@@ -67,4 +73,5 @@ fn invalidate(changed: Changed) {
     for session in sessions.unwrap_or_default() {
         session.invalidate(changed);
     }
+    autocommit::invalidate(changed);
 }

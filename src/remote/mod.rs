@@ -1,6 +1,7 @@
 #![deny(unsafe_code)]
 //! Sessions with shards: connections, remote transactions, and what is under way.
 
+pub mod autocommit;
 pub mod budget;
 pub mod cache;
 pub mod connect;

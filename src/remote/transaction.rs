@@ -5,6 +5,7 @@ use crate::model::socket::Interest;
 use crate::pg::version::WaitEvent;
 use crate::pg::{wait, xact};
 use crate::pq::{CancelProgress, CancelRequest};
+use crate::remote::autocommit;
 use crate::remote::cache::{self, in_transaction};
 use crate::remote::queue::{is_farewell, Role};
 use crate::remote::session::{drain_all, wait_for, Session, SessionRef};
@@ -262,6 +263,7 @@ fn forget_all() -> Result<()> {
     for session in cache::all() {
         session.end_transaction();
     }
+    autocommit::end_transaction();
     spare::clear();
     Ok(())
 }
@@ -273,6 +275,7 @@ fn abort() -> Result<()> {
     sessions.retain(|session| session.is_free());
     clean_up(&sessions, &[Statement::plain("ROLLBACK")]);
     spare::clear();
+    autocommit::end_transaction();
     for session in cache::all() {
         if session.is_free() {
             session.end_transaction();

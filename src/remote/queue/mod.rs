@@ -467,7 +467,8 @@ impl Queue {
     }
 }
 
-fn remote_error(server: &[u8], diag: Diag) -> FdwError {
+/// What a server has said went wrong. Without an SQLSTATE, libpq has found that the connection is gone.
+pub fn remote_error(server: &[u8], diag: Diag) -> FdwError {
     let server = text::from_bytes(server);
     if diag.sqlstate.is_none() {
         return FdwError::Lost {
