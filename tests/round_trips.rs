@@ -149,3 +149,36 @@ fn several_leaves_of_a_statement_share_their_round_trips() {
     assert!(insert <= 200 + ALLOWANCE, "{insert} round trips");
     assert_eq!(line.main.value("SELECT count(*) FROM t"), "20000");
 }
+
+#[test]
+fn updates_and_deletes_take_few_round_trips() {
+    for (batch_size, fetch_size) in [(1000, 100), (7000, 5000)] {
+        let mut line = line(&format!(
+            "batch_size '{batch_size}', fetch_size '{fetch_size}'"
+        ));
+        line.remote
+            .run("CREATE TABLE t (id int, v text, n numeric); INSERT INTO t SELECT g, 'row ' || g, g FROM generate_series(1, 100000) g")
+            .expect_ok();
+        line.main
+            .run("CREATE FOREIGN TABLE t (id int, v text, n numeric) SERVER far OPTIONS (schema_name 'public')")
+            .expect_ok();
+        let most =
+            2 * 100_000_u64.div_ceil(batch_size) + 100_000_u64.div_ceil(fetch_size) + ALLOWANCE;
+        // Conditions and values that the shard cannot compute.
+        let update = line.count("UPDATE 100000", |main| {
+            main.run("UPDATE t SET n = n + 1 + floor(random()), v = v || '!' WHERE random() < 2")
+        });
+        assert!(
+            update <= most,
+            "UPDATE, batch_size {batch_size}, fetch_size {fetch_size}: {update} round trips"
+        );
+        let delete = line.count("DELETE 100000", |main| {
+            main.run("DELETE FROM t WHERE random() < 2")
+        });
+        assert!(
+            delete <= most,
+            "DELETE, batch_size {batch_size}, fetch_size {fetch_size}: {delete} round trips"
+        );
+        assert_eq!(line.remote.value("SELECT count(*) FROM t"), "0");
+    }
+}
