@@ -40,6 +40,7 @@ scenarios! {
     conflict
     constraints
     update
+    bounds
     merge
     copy
     columns

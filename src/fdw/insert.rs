@@ -1,5 +1,6 @@
 //! INSERT and COPY: what the callbacks of data modification do for them, and those of routing.
 
+use crate::fdw::bounds;
 use crate::fdw::calls;
 use crate::fdw::modify::{check_row_security, register, state_of, ModifyState};
 use crate::fdw::modify_row::rows_of;
@@ -30,6 +31,8 @@ pub struct InsertTarget {
     /// Turns returned rows into tuples, in `tuples`.
     decoder: Option<Decoder>,
     tuples: MemoryContext,
+    /// Rows could be outside of the partition's bound.
+    checks_bounds: bool,
     /// COPY into a relation whose shard may store fewer rows than it is given.
     uncounted: bool,
 }
@@ -109,6 +112,7 @@ pub unsafe fn begin(
             node,
             decoder: None,
             tuples,
+            checks_bounds: bounds::concern_insert(target),
             uncounted: false,
         });
         Ok(())
@@ -257,6 +261,9 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
             let node = state.node;
             refuse_transition_tables(node)?;
             check_row_security(row_security_check(node), target, slot, estate);
+            if state.checks_bounds && !bounds::is_inside(target, slot, estate) {
+                return Err(bounds::refusal(target, slot, estate));
+            }
             if !state.insert.has_started() {
                 let forced = state.uncounted.then_some(SingleReason::UncountedCopy);
                 start(state, estate, target, forced)?;

@@ -4,6 +4,7 @@
     reason = "a callback reads many fields of core's structs under one and the same contract"
 )]
 
+mod bounds;
 mod calls;
 mod explain;
 mod functions;

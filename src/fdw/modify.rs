@@ -162,7 +162,6 @@ pub unsafe extern "C-unwind" fn exec_foreign_update(
     // SAFETY: as above.
     unsafe {
         guarded(|| {
-            check_row_security(pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK, rinfo, slot, estate);
             flush_inserts(rinfo)?;
             modify_row::write(estate, rinfo, slot, plan_slot)
         })

@@ -1,8 +1,9 @@
 //! UPDATE and DELETE of foreign tables: what the callbacks of data modification do for these commands.
 
+use crate::fdw::bounds;
 use crate::fdw::calls;
 use crate::fdw::insert::check_options;
-use crate::fdw::modify::{register, ModifyState};
+use crate::fdw::modify::{check_row_security, register, ModifyState};
 use crate::fdw::plan::{columns_of, identity_of};
 use crate::fdw::repeat::may_repeat;
 use crate::model::error::{FdwError, Result, SqlState};
@@ -27,6 +28,8 @@ pub struct RowModify {
     node: *mut pg_sys::ModifyTableState,
     /// Where the rows of the plan below have what identifies a row, from 0.
     junk: Vec<usize>,
+    /// Rows could get outside of the partition's bound.
+    checks_bounds: bool,
     /// Reads what is returned, into the context.
     returning: Option<(Decoder, MemoryContext)>,
     /// For what output functions leave behind; emptied before each row.
@@ -202,6 +205,8 @@ pub unsafe fn begin(
                 .map_err(|_| FdwError::internal("could not find what identifies a row"))?;
             junk.push(index);
         }
+        let is_update = (*mtstate).operation == pg_sys::CmdType::CMD_UPDATE;
+        let checks_bounds = is_update && bounds::concern_update(rinfo, change.columns());
         let returning = match change.returning() {
             Some(columns) => Some((
                 Decoder::new(relation, columns, context)?,
@@ -213,6 +218,7 @@ pub unsafe fn begin(
             change,
             node: mtstate,
             junk,
+            checks_bounds,
             returning,
             scratch: MemoryContext::child_of(context, c"shard_fdw row"),
         })
@@ -348,6 +354,12 @@ pub unsafe fn write(
         let node = state.node;
         let is_update = (*node).operation == pg_sys::CmdType::CMD_UPDATE;
         refuse_transition_tables(node)?;
+        if state.checks_bounds && !bounds::is_inside(rinfo, slot, estate) {
+            return Err(bounds::refusal(rinfo, slot, estate));
+        }
+        if is_update {
+            check_row_security(pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK, rinfo, slot, estate);
+        }
         if !state.change.has_started() {
             let circumstances = circumstances(node, rinfo, state.change.options());
             state.change.start(circumstances, &state.junk)?;

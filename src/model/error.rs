@@ -138,6 +138,13 @@ pub enum FdwError {
         detail: Option<String>,
         hint: Option<String>,
     },
+    /// Another error that is about a local table.
+    #[error("{source}")]
+    About {
+        source: Box<FdwError>,
+        schema: Vec<u8>,
+        table: Vec<u8>,
+    },
     /// Another error with a CONTEXT line added.
     #[error("{source}")]
     Context {
@@ -189,6 +196,15 @@ impl FdwError {
         self
     }
 
+    /// The same with the table that it is about.
+    pub fn about(self, schema: Vec<u8>, table: Vec<u8>) -> FdwError {
+        FdwError::About {
+            source: Box::new(self),
+            schema,
+            table,
+        }
+    }
+
     /// The same with a further CONTEXT line.
     pub fn with_context(self, line: impl Into<Vec<u8>>) -> FdwError {
         FdwError::Context {
@@ -201,7 +217,9 @@ impl FdwError {
     pub fn is_connection_loss(&self) -> bool {
         match self {
             FdwError::Lost { .. } | FdwError::Protocol { .. } => true,
-            FdwError::Context { source, .. } => source.is_connection_loss(),
+            FdwError::Context { source, .. } | FdwError::About { source, .. } => {
+                source.is_connection_loss()
+            }
             _ => false,
         }
     }
@@ -216,7 +234,7 @@ impl FdwError {
             FdwError::Remote { diag, .. } => diag.sqlstate.unwrap_or(SqlState::CONNECTION_FAILURE),
             FdwError::Commit { .. } => SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
             FdwError::Protocol { .. } => SqlState::PROTOCOL_VIOLATION,
-            FdwError::Context { source, .. } => source.sqlstate(),
+            FdwError::Context { source, .. } | FdwError::About { source, .. } => source.sqlstate(),
         }
     }
 
@@ -235,6 +253,15 @@ impl FdwError {
                 }
                 diag
             }
+            FdwError::About {
+                source,
+                schema,
+                table,
+            } => Diag {
+                schema: Some(schema.clone()),
+                table: Some(table.clone()),
+                ..source.diag()
+            },
             other => {
                 let (detail, hint) = other.own_detail_and_hint();
                 Diag {
@@ -261,7 +288,9 @@ impl FdwError {
                 None,
             ),
             FdwError::Protocol { detail, .. } => (detail.clone(), None),
-            FdwError::Remote { .. } | FdwError::Context { .. } => (None, None),
+            FdwError::Remote { .. } | FdwError::Context { .. } | FdwError::About { .. } => {
+                (None, None)
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ extern "C-unwind" {
         lockmode: c_int,
         numparents: *mut *mut pg_sys::List,
     ) -> *mut pg_sys::List;
+    fn RelationGetPartitionQual(relation: pg_sys::Relation) -> *mut pg_sys::List;
 }
 
 /// Can a foreign table have virtual generated columns?
@@ -61,6 +62,15 @@ pub unsafe fn inheritors(parent: Oid) -> *mut pg_sys::List {
             find_all_inheritors(parent, pg_sys::NoLock as c_int, std::ptr::null_mut())
         })
     }
+}
+
+/// The bound of a partition and of its ancestors, as a list of conditions. Empty for other relations.
+///
+/// # Safety
+/// `relation` is open.
+pub unsafe fn partition_qual(relation: pg_sys::Relation) -> *mut pg_sys::List {
+    // SAFETY: a C function behind pgrx's guard; the closure holds plain data only.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| RelationGetPartitionQual(relation)) }
 }
 
 /// What a backend is waiting for, for `pg_stat_activity`.

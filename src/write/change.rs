@@ -143,6 +143,11 @@ impl Change {
         &self.usage
     }
 
+    /// Numbers of the columns that an UPDATE changes.
+    pub fn columns(&self) -> &[i16] {
+        &self.plan.columns
+    }
+
     pub fn options(&self) -> &WriteOptions {
         &self.target.options.write
     }
@@ -169,7 +174,7 @@ impl Change {
             };
             Encoding::new(&self.target, &sent, &remote, session.shard_version())
         };
-        let (sent, generated) = self.columns();
+        let (sent, generated) = self.split_columns();
         let mut values = encoding(&sent);
         let mut identity = match &self.identity {
             Identity::Place => Encoding {
@@ -233,7 +238,7 @@ impl Change {
     }
 
     /// Numbers of the columns that get new values, and of those that the shard computes.
-    fn columns(&self) -> (Vec<i16>, Vec<i16>) {
+    fn split_columns(&self) -> (Vec<i16>, Vec<i16>) {
         let remote = &self.target.remote;
         let columns = self.plan.columns.iter();
         columns.partition(|&&attnum| !remote.is_generated(attnum))

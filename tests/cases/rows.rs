@@ -286,3 +286,44 @@ fn p52_joined_changes_go_in_batches_and_change_a_row_once() {
     let batches = number(&after) - number(&before);
     assert_eq!(batches, expected.parse::<usize>().unwrap().div_ceil(100));
 }
+
+/// P01: no row stays in a partition whose bound it is outside of.
+#[test]
+fn p01_no_row_is_outside_of_its_partition() {
+    for batch_size in ["1", "20"] {
+        let mut site = Site::with(&format!("batch_size '{batch_size}'"));
+        site.partitioned("truck", "k int, plate text", "");
+        site.tag("INSERT INTO truck VALUES (1, 'A'), (1, 'B'), (2, 'C'), (3, 'D')");
+        for sql in [
+            "UPDATE truck_1 SET k = 2 WHERE plate = 'A'",
+            "UPDATE truck_1 SET k = 2 WHERE plate = 'A' AND random() < 2",
+            "UPDATE truck_2 SET k = NULL RETURNING *",
+            "INSERT INTO truck_1 VALUES (1, 'E'), (2, 'F')",
+            "INSERT INTO truck_2 SELECT 1, 'G' || g FROM generate_series(1, 30) g",
+        ] {
+            assert_eq!(site.fails(sql), "23514", "{sql}");
+        }
+        let copy = site.copy("COPY truck_1 FROM STDIN", "1\tH\n2\tI\n");
+        assert_eq!(copy.expect_error().sqlstate(), "23514");
+        // Either the row moves, or the statement fails.
+        for sql in [
+            "UPDATE truck SET k = 2 WHERE plate = 'A'",
+            "UPDATE truck SET k = 1 WHERE plate = 'C' AND random() < 2",
+            "UPDATE truck SET k = 3 WHERE plate = 'B' RETURNING *",
+        ] {
+            let reply = site.main.run(sql);
+            assert!(reply
+                .error
+                .as_ref()
+                .is_none_or(|error| error.sqlstate() == "23514"));
+        }
+        for k in 1..4 {
+            let found = site.rows(&format!("SELECT count(*) FROM truck WHERE k = {k}"));
+            let there = format!("SELECT count(*) FILTER (WHERE k = {k}) FROM truck");
+            assert_eq!(found, site.rows(&there));
+            let inside = format!("SELECT count(*) FROM truck_{k} WHERE k IS DISTINCT FROM {k}");
+            assert_eq!(site.rows(&inside), ["0"]);
+        }
+        assert_eq!(site.rows("SELECT count(*) FROM truck"), ["4"]);
+    }
+}
