@@ -123,6 +123,47 @@ PREPARE p AS INSERT INTO f SELECT slow(a) FROM source LIMIT 2;
 SELECT sent('EXECUTE p');
 CREATE OR REPLACE FUNCTION slow(i int) RETURNS int LANGUAGE internal AS 'int4abs';
 SELECT sent('EXECUTE p');
+
+-- Rows that wait for the end of the transaction, and statements whose rows do not.
+SET shard_fdw.flush_policy = transaction;
+SELECT query, policy(query) FROM unnest(ARRAY[
+    'INSERT INTO f VALUES (1)',
+    'INSERT INTO f VALUES (1) ON CONFLICT DO NOTHING',
+    'INSERT INTO f VALUES (1) RETURNING a'
+]) AS query;
+TRUNCATE r;
+BEGIN;
+SELECT sent('INSERT INTO f VALUES (1)'), sent('INSERT INTO f VALUES (2), (3)'), sent('INSERT INTO f SELECT a FROM source');
+SELECT buffered_bytes > 0 AS waiting FROM shard_fdw_stats() WHERE server_name = 'loopback';
+SELECT shard_fdw_flush(), shard_fdw_flush() AS again;
+SELECT sent('INSERT INTO f VALUES (4)'), sent('INSERT INTO f VALUES (5) ON CONFLICT DO NOTHING');
+SELECT sent('INSERT INTO f VALUES (6)'), sent('SELECT count(*) FROM f');
+INSERT INTO f VALUES (27);
+UPDATE f SET b = 'u' WHERE a = 27;
+INSERT INTO f VALUES (28);
+DELETE FROM f WHERE a = 28;
+SELECT sent('INSERT INTO f VALUES (8)');
+COMMIT;
+SELECT count(*), sum(a) FROM r;
+SELECT shard_fdw_flush();
+-- The shard may drop rows of this one.
+CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+CREATE TABLE dropping (a int);
+CREATE TRIGGER t BEFORE INSERT ON dropping FOR EACH ROW EXECUTE FUNCTION nothing();
+CREATE FOREIGN TABLE g (a int) SERVER loopback OPTIONS (table_name 'dropping');
+BEGIN;
+SELECT sent('INSERT INTO g VALUES (1)');
+COMMIT;
+-- One that begins to do so is noticed.
+BEGIN;
+INSERT INTO f VALUES (10);
+SELECT shard_fdw_flush();
+COMMIT;
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+CREATE TRIGGER t BEFORE INSERT ON r FOR EACH ROW EXECUTE FUNCTION refuse();
+INSERT INTO f VALUES (11), (12);
+INSERT INTO f VALUES (11), (12);
+DROP TRIGGER t ON r;
 RESET shard_fdw.flush_policy;
 ALTER SERVER loopback OPTIONS (DROP flush_policy);
 DROP SCHEMA flush_policy CASCADE;

@@ -6,7 +6,7 @@ use crate::model::text;
 use crate::pg::raise::{self, bytes, guarded};
 use crate::pg::rowset::{return_rows, Field};
 use crate::pg::{catalog, wait};
-use crate::remote::{autocommit, budget, cache};
+use crate::remote::{autocommit, budget, cache, transaction};
 use pgrx::pg_sys;
 use pgrx::pg_sys::{Datum, Oid};
 
@@ -28,6 +28,10 @@ COMMENT ON FUNCTION shard_fdw_disconnect(text) IS 'close the connections of this
 CREATE FUNCTION shard_fdw_disconnect_all() RETURNS boolean
     STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'shard_fdw_disconnect_all';
 COMMENT ON FUNCTION shard_fdw_disconnect_all() IS 'close all connections of this session to foreign servers';
+
+CREATE FUNCTION shard_fdw_flush() RETURNS bigint
+    STRICT PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'shard_fdw_flush';
+COMMENT ON FUNCTION shard_fdw_flush() IS 'send rows that wait for foreign servers, and return their number';
 
 CREATE FUNCTION shard_fdw_stats(
         OUT server_name text, OUT user_name text, OUT batches bigint, OUT rows bigint, OUT bytes bigint,
@@ -111,6 +115,20 @@ pub unsafe extern "C-unwind" fn shard_fdw_disconnect_all(
 ) -> Datum {
     // SAFETY: this frame holds no destructors.
     unsafe { guarded(|| Ok(Datum::from(disconnect(|_| true)))) }
+}
+
+/// Tells core how the function is called.
+#[no_mangle]
+pub extern "C" fn pg_finfo_shard_fdw_flush() -> *const pg_sys::Pg_finfo_record {
+    &VERSION_1
+}
+
+/// # Safety
+/// To be called by the function manager.
+#[no_mangle]
+pub unsafe extern "C-unwind" fn shard_fdw_flush(_fcinfo: pg_sys::FunctionCallInfo) -> Datum {
+    // SAFETY: this frame holds no destructors.
+    unsafe { guarded(|| Ok(Datum::from(transaction::flush_all()? as i64))) }
 }
 
 /// Name of the server and of the mapping's user, null where they have been dropped.

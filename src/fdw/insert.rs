@@ -89,6 +89,7 @@ pub unsafe fn place_of(
             } else {
                 Counting::AtOnce
             },
+            is_insert: (*node).operation == pg_sys::CmdType::CMD_INSERT,
             ignore_conflicts,
         }
     }
@@ -273,7 +274,7 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
                 rows.change.flush(FlushCause::Barrier)?;
             }
             match append(state, estate, slot)? {
-                Accepted::Buffered if state.insert.counting() == Counting::AtOnce => Ok(slot),
+                Accepted::Buffered if state.insert.counts_at_once() => Ok(slot),
                 Accepted::Buffered => {
                     register(estate, target, node);
                     Ok(ptr::null_mut())

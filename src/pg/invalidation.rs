@@ -54,6 +54,31 @@ pub fn relation_generation(relid: Oid) -> u64 {
     })
 }
 
+thread_local! {
+    /// Changes of servers, user mappings and schemas seen; None before somebody has asked.
+    static SURROUNDINGS: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// A number that differs from an earlier one if a server, a user mapping or a schema may have changed in between.
+pub fn surroundings_generation() -> u64 {
+    if let Some(changes) = SURROUNDINGS.get() {
+        return changes;
+    }
+    let schemas = pg_sys::SysCacheIdentifier::NAMESPACEOID as c_int;
+    for cache in [server_cache(), mapping_cache(), schemas] {
+        // SAFETY: a plain registration of a function that lives as long as the process.
+        unsafe {
+            pg_sys::CacheRegisterSyscacheCallback(cache, Some(surroundings_changed), Datum::null())
+        };
+    }
+    SURROUNDINGS.set(Some(0));
+    0
+}
+
+unsafe extern "C-unwind" fn surroundings_changed(_argument: Datum, _cache: c_int, _hash: u32) {
+    let _ = SURROUNDINGS.try_with(|changes| changes.set(changes.get().map(|count| count + 1)));
+}
+
 unsafe extern "C-unwind" fn relation_changed(_argument: Datum, relid: Oid) {
     // The map is never borrowed while core runs, but a callback must not panic in any case.
     let _ = RELATIONS.try_with(|relations| {

@@ -4,7 +4,11 @@ use crate::model::error::Result;
 use crate::model::option::{ColumnOptions, TableOptions};
 use crate::model::table::{RemoteColumn, RemoteTable};
 use crate::pg::catalog::{self, Relation, Server};
+use crate::pg::invalidation;
 use pgrx::pg_sys::Oid;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// What the catalogs say of a foreign table.
 #[derive(Debug, Clone)]
@@ -15,9 +19,55 @@ pub struct Target {
     pub remote: RemoteTable,
     /// Numbers of the columns with the option `key`, in the order of the table.
     pub key: Vec<i16>,
+    /// Numbers of the columns with the option `remote_default`.
+    pub remote_default: Vec<i16>,
 }
 
+/// A target that has been looked up.
+struct Known {
+    /// Generations of the relation and of what is around it.
+    generations: (u64, u64),
+    target: Rc<Target>,
+}
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<Oid, Known>> = RefCell::default();
+}
+
+/// So many are kept.
+const MOST_KNOWN: usize = 10_000;
+
 impl Target {
+    /// The same as [`Target::of`], kept until something of it changes.
+    pub fn known(relid: Oid) -> Result<Rc<Target>> {
+        let generations = (
+            invalidation::relation_generation(relid),
+            invalidation::surroundings_generation(),
+        );
+        let known = KNOWN.with_borrow(|known| {
+            let known = known.get(&relid)?;
+            (known.generations == generations).then(|| known.target.clone())
+        });
+        if let Some(target) = known {
+            return Ok(target);
+        }
+        let target = Rc::new(Target::of(relid)?);
+        KNOWN.with_borrow_mut(|known| {
+            if known.len() >= MOST_KNOWN {
+                known.clear();
+            }
+            let target = target.clone();
+            known.insert(
+                relid,
+                Known {
+                    generations,
+                    target,
+                },
+            );
+        });
+        Ok(target)
+    }
+
     /// Looks up a foreign table that the caller has locked.
     pub fn of(relid: Oid) -> Result<Target> {
         let relation = catalog::relation(relid)?;
@@ -25,6 +75,7 @@ impl Target {
         let server = catalog::server(table.server)?;
         let options = TableOptions::new(&table.options, &server.options)?;
         let mut key = Vec::new();
+        let mut remote_default = Vec::new();
         let columns = relation
             .columns
             .iter()
@@ -32,6 +83,9 @@ impl Target {
                 let options = ColumnOptions::new(&column.options)?;
                 if options.key {
                     key.push(column.attnum);
+                }
+                if options.remote_default {
+                    remote_default.push(column.attnum);
                 }
                 Ok(RemoteColumn {
                     attnum: column.attnum,
@@ -57,6 +111,7 @@ impl Target {
             options,
             remote,
             key,
+            remote_default,
         })
     }
 }

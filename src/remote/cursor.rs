@@ -55,6 +55,10 @@ impl CursorState {
         self.gone.get()
     }
 
+    pub fn is_undeclared(&self) -> bool {
+        self.declared_at.get().is_none() && !self.gone.get()
+    }
+
     pub fn can_be_declared(&self) -> bool {
         self.declared_at.get().is_none()
             && !self.lost.get()
@@ -177,7 +181,10 @@ impl Cursor {
         if self.state.declared_at.get().is_none() {
             let sees = self.state.command_id;
             self.session
-                .flush_where(FlushCause::Barrier, |rows| rows.command_id() < sees)?;
+                .flush_where(FlushCause::Barrier, |rows| rows.oldest_command_id() < sees)?;
+        }
+        // Later rows of a buffer that is kept have brought the declaration before theirs.
+        if self.state.declared_at.get().is_none() {
             self.session
                 .queue(&self.state.declaration(), Role::Forget)?;
             self.state.declared(self.session.depth());

@@ -19,5 +19,5 @@ pub mod session;
 pub mod spare;
 pub mod statement;
 pub mod stats;
-mod transaction;
+pub mod transaction;
 pub mod usage;

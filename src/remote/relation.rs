@@ -9,6 +9,7 @@ use crate::model::sql::Sql;
 use crate::model::table::RemoteTable;
 use crate::pg::invalidation;
 use crate::pq::PgResult;
+use crate::remote::pending::Order;
 use crate::remote::session::Session;
 use crate::remote::statement::{Param, Statement, Subject};
 use pgrx::pg_sys::Oid;
@@ -43,7 +44,10 @@ SELECT q.ord, a.attname, t.oid, bn.nspname, b.typname,
     WITH RECURSIVE d AS (
       SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid
       UNION ALL SELECT n.inhrelid FROM d JOIN pg_catalog.pg_inherits n ON n.inhparent = d.inhrelid)
-    SELECT FROM d JOIN pg_catalog.pg_class k ON k.oid = d.inhrelid WHERE k.relkind = 'f')
+    SELECT FROM d JOIN pg_catalog.pg_class k ON k.oid = d.inhrelid WHERE k.relkind = 'f'),
+  (SELECT pg_catalog.max(CASE WHEN g.tgisinternal THEN 1 ELSE 2 END) FROM pg_catalog.pg_trigger g
+    WHERE g.tgenabled <> 'D' AND g.tgtype & 4 = 4 AND (g.tgrelid = c.oid OR c.relkind = 'p' AND g.tgrelid IN (
+      SELECT p.relid FROM pg_catalog.pg_partition_tree(c.oid) p)))
 FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[]) WITH ORDINALITY q(nsp, rel, ord)
   JOIN pg_catalog.pg_namespace cn ON cn.nspname = q.nsp::pg_catalog.name
   JOIN pg_catalog.pg_class c ON c.relnamespace = cn.oid AND c.relname = q.rel::pg_catalog.name
@@ -79,6 +83,8 @@ pub struct RemoteRelation {
     pub is_foreign: bool,
     /// Has the remote user the privilege to INSERT into all columns, which LOCK TABLE asks for?
     pub can_be_locked: bool,
+    /// What the order of rows inserted there and elsewhere may matter to.
+    pub order: Order,
 }
 
 /// Kept answers, by local relation.
@@ -170,6 +176,11 @@ fn read_row(answer: &PgResult, row: usize, found: &mut [RemoteRelation]) -> Resu
     relation.is_partitioned = is_true(answer.value(row, 7));
     relation.can_be_locked = is_true(answer.value(row, 8));
     relation.is_foreign = is_true(answer.value(row, 9));
+    relation.order = match answer.value(row, 10) {
+        None => Order::Free,
+        Some(b"1") => Order::AfterOthers,
+        Some(_) => Order::Strict,
+    };
     let Some(name) = answer.value(row, 1) else {
         return Ok(());
     };

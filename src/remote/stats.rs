@@ -10,7 +10,7 @@ pub enum FlushCause {
     Full,
     /// `batch_bytes` bytes.
     Bytes,
-    /// The end of the statement, or a trigger that core announces.
+    /// The end of the statement or of the (sub)transaction, or a trigger that core announces.
     End,
     /// Another use of the session.
     Barrier,
@@ -62,6 +62,20 @@ impl WriteStats {
         self.rows += rows;
         self.bytes += bytes;
         self.flushes[cause as usize] += 1;
+    }
+
+    /// What has been added since `earlier`, a former value of the same counters.
+    pub fn since(self, earlier: WriteStats) -> WriteStats {
+        let mut flushes = self.flushes;
+        for (count, before) in flushes.iter_mut().zip(earlier.flushes) {
+            *count = count.saturating_sub(before);
+        }
+        WriteStats {
+            batches: self.batches.saturating_sub(earlier.batches),
+            rows: self.rows.saturating_sub(earlier.rows),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            flushes,
+        }
     }
 
     /// Counts rows that are added to a statement under way.

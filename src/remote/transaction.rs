@@ -11,6 +11,7 @@ use crate::remote::queue::{is_farewell, Role};
 use crate::remote::session::{drain_all, wait_for, Session, SessionRef};
 use crate::remote::spare;
 use crate::remote::statement::{add_context, Statement};
+use crate::remote::stats::FlushCause;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,7 @@ fn pre_commit() -> Result<()> {
     }
     for session in &sessions {
         session.check()?;
+        session.flush_kept(1)?;
         if session.has_pending_rows() {
             return Err(FdwError::internal(format!(
                 "rows for server \"{}\" were left behind at the end of the transaction",
@@ -58,6 +60,7 @@ fn pre_commit() -> Result<()> {
     }
     let all = borrowed(&sessions);
     drain_all(&all)?;
+    all.iter().try_for_each(|session| session.settle())?;
     let writers: Vec<&Session> = all
         .iter()
         .copied()
@@ -248,6 +251,25 @@ fn summary(error: &FdwError) -> Vec<u8> {
     text
 }
 
+/// Sends everything that waits, and waits for the answers. Returns the number of rows.
+pub fn flush_all() -> Result<u64> {
+    let sessions = in_transaction();
+    let sent = || -> u64 {
+        let rows = sessions
+            .iter()
+            .map(|session| session.counters().writes().rows);
+        rows.sum()
+    };
+    let before = sent();
+    for session in &sessions {
+        session.check()?;
+        session.flush_where(FlushCause::Barrier, |_| true)?;
+    }
+    drain_all(&borrowed(&sessions))?;
+    sessions.iter().try_for_each(|session| session.settle())?;
+    Ok(sent() - before)
+}
+
 fn pre_prepare() -> Result<()> {
     if in_transaction().is_empty() {
         return Ok(());
@@ -285,6 +307,17 @@ fn abort() -> Result<()> {
 }
 
 fn pre_commit_sub(level: i32) -> Result<()> {
+    let mut keeping = Vec::new();
+    for session in in_transaction() {
+        if session.flush_kept(level)? {
+            keeping.push(session);
+        }
+    }
+    drain_all(&borrowed(&keeping))?;
+    for session in &keeping {
+        session.settle()?;
+        session.drop_kept(level);
+    }
     // Also those that have not begun: scans registered with them move up a level.
     cache::all()
         .iter()

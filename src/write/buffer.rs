@@ -1,17 +1,18 @@
 //! The relation buffer: rows accepted for one foreign table and not yet sent, already in wire form.
 
 use crate::model::copy::{append_text, copy_from, Format};
-use crate::model::error::Result;
+use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::insert::{from_arrays, from_values, Clauses, Form, Target as Column};
 use crate::model::option::WriteOptions;
 use crate::model::sql::Sql;
 use crate::model::table::RemoteTable;
+use crate::model::text;
 use crate::model::tuples::{Rows, Tuples};
 use crate::pg::typio::{Dependence, Transmission};
 use crate::pg::value::Row;
 use crate::pq::MAX_PARAMS;
 use crate::remote::copyable::CopyQuestion;
-use crate::remote::pending::{Batch, PendingRows};
+use crate::remote::pending::{Batch, Kept, PendingRows};
 use crate::remote::spare;
 use crate::remote::statement::{CopyIn, Param, Statement};
 use crate::remote::stats::{FlushCause, WriteStats};
@@ -35,8 +36,8 @@ pub struct Owner {
     pub clauses: Clauses,
     /// Nesting level of the statement.
     pub level: i32,
-    /// Its command id.
-    pub command_id: u32,
+    /// Rows may wait beyond its end.
+    pub kept: Option<Kept>,
 }
 
 /// One way of encoding rows, and the statements that carry them.
@@ -101,6 +102,10 @@ pub struct RelationBuffer {
     question: Vec<Statement>,
     waiting: Waiting,
     has_copied: Cell<bool>,
+    /// Command ids of the rows that wait, or waited last: the smallest and the greatest.
+    command_ids: Cell<(u32, u32)>,
+    /// It takes no more rows.
+    is_closed: Cell<bool>,
 }
 
 impl RelationBuffer {
@@ -125,13 +130,21 @@ impl RelationBuffer {
             stream,
             question,
             has_copied: Cell::new(false),
+            command_ids: Cell::default(),
+            is_closed: Cell::new(false),
         };
         buffer.follow_stream();
         buffer
     }
 
-    /// Encodes a row and adds it.
-    pub fn append(&self, row: &Row) -> Result<Appended> {
+    /// Encodes a row and adds it. `command_id`: that of its statement.
+    pub fn append(&self, row: &Row, command_id: u32) -> Result<Appended> {
+        let (oldest, newest) = match self.is_empty() {
+            true => (command_id, command_id),
+            false => self.command_ids.get(),
+        };
+        self.command_ids
+            .set((oldest.min(command_id), newest.max(command_id)));
         let forms = self.forms.borrow();
         let _pinned = Transmission::begin_for(forms.dependence);
         let encoders = forms.encoding.encoders.iter();
@@ -170,6 +183,11 @@ impl RelationBuffer {
     #[inline]
     pub fn can_stream(&self) -> bool {
         self.waiting.bytes() >= STREAM_BYTES && self.forms.borrow().copy.is_some()
+    }
+
+    /// Is it that of a (sub)transaction that is over?
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.get()
     }
 
     /// Rows that the shard stored and that have not been reported before.
@@ -261,7 +279,7 @@ impl RelationBuffer {
             let statement = Statement {
                 sql,
                 params,
-                written_by: Some(self.owner.command_id),
+                written_by: Some(self.command_id()),
                 subject: self.waiting.subject(count),
             };
             self.waiting.note(cause, count, statement.len());
@@ -292,13 +310,41 @@ impl RelationBuffer {
     }
 }
 
+/// A trigger or rule that was made after the shard had said there was none: rather an error than a wrong count.
+fn miscounted(table: &[u8], sent: u64, stored: u64) -> FdwError {
+    FdwError::local(
+        SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!(
+            "{stored} of {sent} rows of foreign table \"{}\" were stored",
+            text::from_bytes(table)
+        ),
+    )
+    .with_detail("The remote table has got a trigger or a rule that drops rows. They had been counted before.")
+}
+
 impl PendingRows for RelationBuffer {
     fn level(&self) -> i32 {
         self.owner.level
     }
 
     fn command_id(&self) -> u32 {
-        self.owner.command_id
+        self.command_ids.get().1
+    }
+
+    fn oldest_command_id(&self) -> u32 {
+        self.command_ids.get().0
+    }
+
+    fn kept(&self) -> Option<Kept> {
+        self.owner.kept
+    }
+
+    fn settle(&self) -> Result<()> {
+        let (sent, answered) = self.totals();
+        if self.owner.kept.is_none() || sent == answered {
+            return Ok(());
+        }
+        Err(miscounted(&self.owner.table, sent, answered))
     }
 
     fn is_empty(&self) -> bool {
@@ -357,6 +403,7 @@ impl PendingRows for RelationBuffer {
     }
 
     fn discard(&self) {
+        self.is_closed.set(true);
         drop(self.waiting.take());
     }
 }

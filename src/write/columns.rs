@@ -1,8 +1,6 @@
 //! The columns that an INSERT sends, and the form in which each of them travels.
 
-use crate::model::error::Result;
 use crate::model::insert::{Form, Target as Column};
-use crate::model::option::ColumnOptions;
 use crate::pg::target::Target;
 use crate::pg::typio::Dependence;
 use crate::pg::value::{binary_type_name, Encoder};
@@ -21,16 +19,16 @@ pub struct Sent {
 
 impl Sent {
     /// All columns but generated ones, and but those with `remote_default` that the statement does not name.
-    pub fn new(target: &Target, is_named: impl Fn(i16) -> bool) -> Result<Sent> {
+    pub fn new(target: &Target, is_named: impl Fn(i16) -> bool) -> Sent {
         let mut sent = Sent {
-            attnums: Vec::new(),
+            attnums: Vec::with_capacity(target.relation.columns.len()),
             overriding: false,
         };
         for column in &target.relation.columns {
             if column.generated != 0 {
                 continue;
             }
-            if ColumnOptions::new(&column.options)?.remote_default {
+            if target.remote_default.contains(&column.attnum) {
                 if !is_named(column.attnum) {
                     continue;
                 }
@@ -38,7 +36,7 @@ impl Sent {
             }
             sent.attnums.push(column.attnum);
         }
-        Ok(sent)
+        sent
     }
 }
 

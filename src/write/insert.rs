@@ -10,7 +10,7 @@ use crate::pg::value::Row;
 use crate::pg::xact;
 use crate::pq::PgResult;
 use crate::remote::copyable::{self, Verdict};
-use crate::remote::pending::PendingRows;
+use crate::remote::pending::{Kept, PendingRows};
 use crate::remote::relation::RemoteRelation;
 use crate::remote::session::{drain_all, SessionRef};
 use crate::remote::statement::Statement;
@@ -19,6 +19,7 @@ use crate::remote::usage::Usage;
 use crate::remote::{cache, memory};
 use crate::write::buffer::{Owner, RelationBuffer};
 use crate::write::columns::{Encoding, Sent};
+use crate::write::kept;
 use crate::write::known::{remote_relation, tables_of_tree};
 use crate::write::policy::{self, Circumstances, SingleReason};
 use crate::write::single::SingleRow;
@@ -53,6 +54,8 @@ pub struct Place {
     pub user: Oid,
     pub command_id: u32,
     pub counting: Counting,
+    /// An INSERT, not the part of another command.
+    pub is_insert: bool,
     pub ignore_conflicts: bool,
 }
 
@@ -85,11 +88,15 @@ enum Mode {
 /// State of one target of an INSERT or COPY.
 pub struct Insert {
     place: Place,
-    target: Target,
+    target: Rc<Target>,
     usage: Usage,
     mode: Option<Mode>,
     reason: Option<SingleReason>,
     wants_stored_row: bool,
+    /// Rows may wait beyond the end of the statement.
+    is_kept: bool,
+    /// What the buffer had counted before.
+    before: WriteStats,
     /// Rows taken over whose number nobody else knows.
     accepted: u64,
 }
@@ -97,7 +104,7 @@ pub struct Insert {
 impl Insert {
     /// Neither connects nor asks the shard anything.
     pub fn new(place: Place) -> Result<Insert> {
-        let target = Target::of(place.relid)?;
+        let target = Target::known(place.relid)?;
         Ok(Insert {
             place,
             usage: Usage::new(target.server.oid, place.user),
@@ -105,6 +112,8 @@ impl Insert {
             mode: None,
             reason: None,
             wants_stored_row: false,
+            is_kept: false,
+            before: WriteStats::default(),
             accepted: 0,
         })
     }
@@ -115,6 +124,11 @@ impl Insert {
 
     pub fn counting(&self) -> Counting {
         self.place.counting
+    }
+
+    /// Does a row that is accepted count at once, whatever the shard says later?
+    pub fn counts_at_once(&self) -> bool {
+        self.place.counting == Counting::AtOnce || self.is_kept
     }
 
     /// Has the first row decided how rows travel?
@@ -154,7 +168,7 @@ impl Insert {
     ) -> Result<()> {
         let session = self.usage.session()?;
         session.enter()?;
-        let sent = Sent::new(&self.target, is_named)?;
+        let sent = Sent::new(&self.target, is_named);
         self.reason = circumstances
             .single_reason(self.target.options.write.batch_size)
             .or(forced);
@@ -168,12 +182,71 @@ impl Insert {
                 self.single_row(&sent, self.wants_stored_row),
                 self.place.command_id,
             ))
+        } else if let Some(buffer) = self.kept_buffer(&session, &sent, &clauses)? {
+            self.is_kept = true;
+            self.before = buffer.stats();
+            Mode::Buffered(buffer)
         } else {
-            let buffer = Rc::new(self.buffer(&session, &sent, clauses)?);
+            let buffer = Rc::new(self.buffer(&session, &sent, clauses, None)?);
             session.add_pending(buffer.clone());
             Mode::Buffered(buffer)
         });
         Ok(())
+    }
+
+    /// May rows wait beyond the end of the statement, as far as is known without the shard?
+    fn may_be_kept(&self, clauses: &Clauses) -> bool {
+        self.place.is_insert
+            && self.place.counting == Counting::AtFlush
+            && !clauses.ignore_conflicts
+            && policy::flush_policy(&self.target.options.write) == FlushPolicy::Transaction
+    }
+
+    /// The buffer that rows of several statements share, if they may.
+    fn kept_buffer(
+        &mut self,
+        session: &SessionRef,
+        sent: &Sent,
+        clauses: &Clauses,
+    ) -> Result<Option<Rc<RelationBuffer>>> {
+        if !self.may_be_kept(clauses) {
+            return Ok(None);
+        }
+        let target = self.target.clone();
+        let wanted = kept::Wanted {
+            relation: self.place.relid,
+            session,
+            target: &target,
+            level: xact::nest_level(),
+            sent,
+            clauses,
+        };
+        let (found, others) = kept::find(&wanted);
+        for other in others {
+            let rows: Rc<dyn PendingRows> = other;
+            session.flush(&rows, FlushCause::Barrier)?;
+        }
+        let buffer = match found {
+            Some(buffer) => buffer,
+            None => {
+                let remote = self.remote_relation()?;
+                if remote.may_drop_rows {
+                    return Ok(None);
+                }
+                let kept = Kept {
+                    relation: self.place.relid,
+                    order: remote.order,
+                };
+                let buffer = self.buffer(session, sent, clauses.clone(), Some(kept))?;
+                let buffer = Rc::new(buffer);
+                session.add_pending(buffer.clone());
+                kept::add(&wanted, &buffer);
+                buffer
+            }
+        };
+        let rows: Rc<dyn PendingRows> = buffer.clone();
+        session.make_way(&rows, self.place.command_id)?;
+        Ok(Some(buffer))
     }
 
     fn buffer(
@@ -181,6 +254,7 @@ impl Insert {
         session: &SessionRef,
         sent: &Sent,
         clauses: Clauses,
+        kept: Option<Kept>,
     ) -> Result<RelationBuffer> {
         let mut remote = self.remote_relation()?;
         let mut encoding = Encoding::new(&self.target, sent, &remote, session.shard_version());
@@ -220,7 +294,7 @@ impl Insert {
             remote: self.target.remote.clone(),
             clauses,
             level: xact::nest_level(),
-            command_id: self.place.command_id,
+            kept,
         };
         Ok(RelationBuffer::new(
             owner, encoding, options, stream, question,
@@ -288,12 +362,14 @@ impl Insert {
         is_named: impl Fn(i16) -> bool,
     ) -> Result<Preview> {
         let write = self.target.options.write;
+        let mut is_kept = self.is_kept;
         let ((sql, copies), reason) = match &self.mode {
             Some(Mode::Buffered(buffer)) => (buffer.sql(), None),
             Some(Mode::Single(single)) => ((single.sql().clone(), false), self.reason),
             None => {
-                let sent = Sent::new(&self.target, is_named)?;
+                let sent = Sent::new(&self.target, is_named);
                 let sql = self.single_row(&sent, circumstances.needs_stored_row());
+                is_kept = self.may_be_kept(&self.clauses(&sent));
                 (
                     (sql, write.transport == Transport::Copy),
                     circumstances.single_reason(write.batch_size),
@@ -311,7 +387,10 @@ impl Insert {
             flush_policy: match reason {
                 // A row that goes alone waits for nothing.
                 Some(_) => FlushPolicy::Row,
-                None => policy::flush_policy(&write),
+                None => match policy::flush_policy(&write) {
+                    FlushPolicy::Transaction if !is_kept => FlushPolicy::Statement,
+                    policy => policy,
+                },
             },
             copies,
         })
@@ -323,7 +402,7 @@ impl Insert {
         match self.mode.as_mut() {
             Some(Mode::Buffered(buffer)) => {
                 session.check()?;
-                let appended = buffer.append(row)?;
+                let appended = buffer.append(row, self.place.command_id)?;
                 self.accepted += 1;
                 if let Some(cause) = appended.full {
                     // So many rows have been kept for the answer that it is better to wait for it.
@@ -380,6 +459,11 @@ impl Insert {
             return Ok(());
         };
         session.check()?;
+        if self.is_kept {
+            // Nobody knows when the next rows will come.
+            session.close_copy();
+            return session.nudge();
+        }
         match self.place.counting {
             Counting::AtFlush if !buffer.is_empty() => {
                 return Err(FdwError::internal(format!(
@@ -429,7 +513,7 @@ impl Insert {
     /// Counters of this statement.
     pub fn stats(&self) -> WriteStats {
         match &self.mode {
-            Some(Mode::Buffered(buffer)) => buffer.stats(),
+            Some(Mode::Buffered(buffer)) => buffer.stats().since(self.before),
             Some(Mode::Single(single)) => single.stats(),
             None => WriteStats::default(),
         }

@@ -6,6 +6,7 @@ pub mod change;
 mod change_buffer;
 pub mod columns;
 pub mod insert;
+mod kept;
 mod known;
 pub mod policy;
 pub mod rowwise;

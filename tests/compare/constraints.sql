@@ -160,6 +160,7 @@ COMMIT;
 SELECT * FROM t ORDER BY v;
 
 == the failing statement leaves the rest of its transaction alone
+@eager
 @table t ON s1
     id int, v text
     PRIMARY KEY (id);

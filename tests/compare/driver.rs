@@ -13,6 +13,7 @@ pub struct Way {
     /// Setting of shard_fdw.copy_rows.
     pub copy_rows: usize,
     pub batch_bytes: &'static str,
+    pub flush_policy: &'static str,
 }
 
 impl Way {
@@ -22,6 +23,7 @@ impl Way {
             transport: "insert",
             copy_rows: 3000,
             batch_bytes: "1MB",
+            flush_policy: "statement",
         }
     }
 
@@ -32,6 +34,7 @@ impl Way {
             transport: "auto",
             copy_rows: 1,
             batch_bytes,
+            flush_policy: "statement",
         }
     }
 }
@@ -40,14 +43,14 @@ impl std::fmt::Display for Way {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "batch_size {}, transport {}, copy_rows {}, batch_bytes {}",
-            self.batch_size, self.transport, self.copy_rows, self.batch_bytes
+            "batch_size {}, transport {}, copy_rows {}, batch_bytes {}, flush_policy {}",
+            self.batch_size, self.transport, self.copy_rows, self.batch_bytes, self.flush_policy
         )
     }
 }
 
 /// The ways that every scenario runs in.
-pub const WAYS: [Way; 7] = [
+pub const WAYS: [Way; 10] = [
     Way::insert(1),
     Way::insert(2),
     Way::early(2, "1kB"),
@@ -59,6 +62,18 @@ pub const WAYS: [Way; 7] = [
     },
     Way {
         transport: "auto",
+        ..Way::insert(1000)
+    },
+    Way {
+        flush_policy: "call",
+        ..Way::insert(7)
+    },
+    Way {
+        flush_policy: "transaction",
+        ..Way::early(7, "1MB")
+    },
+    Way {
+        flush_policy: "transaction",
         ..Way::insert(1000)
     },
 ];
@@ -106,7 +121,7 @@ impl Databases {
                 .run(&format!(
                     "CREATE SERVER {name} FOREIGN DATA WRAPPER shard_fdw \
                      OPTIONS (host '127.0.0.1', port '{port}', dbname '{name}', \
-                     batch_size '1', transport 'auto', batch_bytes '1MB');
+                     batch_size '1', transport 'auto', batch_bytes '1MB', flush_policy 'statement');
                      CREATE USER MAPPING FOR postgres SERVER {name} OPTIONS (user 'postgres');
                      CREATE USER MAPPING FOR alice SERVER {name} \
                      OPTIONS (user 'postgres', password_required 'false');
@@ -132,8 +147,8 @@ impl Databases {
                 let mut main = self.open("sharded");
                 for name in SHARDS {
                     main.run(&format!(
-                        "ALTER SERVER {name} OPTIONS (SET batch_size '{}', SET transport '{}', SET batch_bytes '{}')",
-                        way.batch_size, way.transport, way.batch_bytes
+                        "ALTER SERVER {name} OPTIONS (SET batch_size '{}', SET transport '{}', SET batch_bytes '{}', SET flush_policy '{}')",
+                        way.batch_size, way.transport, way.batch_bytes, way.flush_policy
                     ))
                     .expect_ok();
                 }
@@ -365,6 +380,9 @@ pub fn compare(text: &str) {
         // What is different in the same way at several batch sizes is told once.
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for way in WAYS {
+            if scenario.eager && way.flush_policy == "transaction" {
+                continue;
+            }
             let foreign = play(&mut databases.side(Kind::Foreign(way)), &scenario);
             // Whether that is right is tested elsewhere.
             if way.transport == "copy" && foreign.is_not_copyable {

@@ -70,6 +70,7 @@ COMMIT;
 SELECT * FROM u ORDER BY id;
 
 == an exception block catches the error of its own rows
+@eager
 @table t ON s1
     id int
     PRIMARY KEY (id);

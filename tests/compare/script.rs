@@ -3,6 +3,7 @@
 //! ```text
 //! == name of the scenario                what follows belongs to it
 //! @since 17                              not on older servers
+//! @eager                                 it shows that errors come with their statement: not so under policy transaction
 //! @table t1 ON s1 OF t FOR VALUES IN (1) a table that is a plain table on one side, and a foreign table whose
 //!     k int, v text                      table is on shard s1 on the other; OF and its bounds make it a partition;
 //!     PRIMARY KEY (k);                   the last line is for the stored table only
@@ -63,6 +64,8 @@ pub enum Item {
 pub struct Scenario {
     pub name: String,
     pub since: u16,
+    /// Not for flush policy `transaction`, whose errors come later.
+    pub eager: bool,
     pub items: Vec<Item>,
 }
 
@@ -89,6 +92,7 @@ pub fn parse(text: &str) -> Vec<Scenario> {
         if let Some(directive) = line.strip_prefix('@') {
             let (word, rest) = directive.split_once(' ').unwrap_or((directive, ""));
             match word {
+                "eager" => scenario.eager = true,
                 "since" => scenario.since = rest.parse().expect("a major version"),
                 "table" => {
                     let body = statement("", &mut lines);

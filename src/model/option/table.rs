@@ -189,7 +189,7 @@ pub static OPTIONS: &[OptionDef] = &[
         SERVER_AND_TABLE,
         Kind::Choice(&["row", "call", "statement", "transaction"]),
         "statement",
-        "when rows have to be on the shard: each at once; at once if the statement calls functions in procedural languages while it writes; when the statement ends; `transaction` is as `statement` so far; see *Flush policies* below",
+        "when rows have to be on the shard: each at once; at once if the statement calls functions in procedural languages while it writes; when the statement ends; when the transaction ends; see *Flush policies* below",
     ),
     works(
         "fetch_size",

@@ -8,6 +8,7 @@ use crate::pg::{guc, xact};
 use crate::remote::connect;
 use crate::remote::queue::{is_farewell, Queue, Role};
 use crate::remote::statement::Statement;
+use crate::remote::stats::FlushCause;
 
 /// Names of the levels in `access/xact.h`, from `XACT_READ_UNCOMMITTED` (0) to `XACT_SERIALIZABLE` (3).
 const ISOLATION_NAMES: [&str; 4] = [
@@ -119,6 +120,8 @@ impl Session {
         if !xact::is_read_only() || self.state.borrow().read_only_at.is_some() {
             return Ok(());
         }
+        // Rows that were kept have been written before.
+        self.flush_where(FlushCause::Barrier, |_| true)?;
         self.queue(&Statement::plain("SET TRANSACTION READ ONLY"), Role::Forget)?;
         self.state.borrow_mut().read_only_at = Some(level);
         Ok(())

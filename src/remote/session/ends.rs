@@ -90,6 +90,17 @@ impl Session {
         }
     }
 
+    /// Forgets the buffers that were kept at `level`, which have been sent.
+    pub(in crate::remote) fn drop_kept(&self, level: i32) {
+        self.pending.borrow_mut().retain(|rows| {
+            let over = rows.level() >= level && rows.kept().is_some() && rows.is_empty();
+            if over {
+                rows.discard();
+            }
+            !over
+        });
+    }
+
     pub(super) fn drop_pending(&self, level: i32) {
         self.pending.borrow_mut().retain(|rows| {
             let undone = rows.level() >= level;
@@ -121,6 +132,7 @@ impl Session {
         state.closing.clear();
         state.queue.forget_answers();
         self.asked_by.set((0, Oid::INVALID));
+        self.has_ordered.set(false);
         self.restricted.set(false);
         if self.stale.get() || !self.options.keep_connections || !state.queue.is_empty() {
             state.link = None;

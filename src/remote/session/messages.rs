@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// No more rows are to follow on those of the COPY that is open.
-    pub(super) fn close_copy(&self) {
+    pub fn close_copy(&self) {
         self.state.borrow_mut().queue.close_copy();
     }
 

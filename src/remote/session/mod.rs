@@ -81,6 +81,8 @@ pub struct Session {
     copyable: RefCell<HashMap<Rc<Sql>, Rc<CopyQuestion>>>,
     /// The last command that asked about all relations below one: its id, and that relation.
     pub(super) asked_by: Cell<(u32, Oid)>,
+    /// Have rows been kept whose place among others may matter?
+    has_ordered: Cell<bool>,
     counters: Rc<Counters>,
 }
 
@@ -108,6 +110,7 @@ impl Session {
             relations: RefCell::default(),
             copyable: RefCell::default(),
             asked_by: Cell::new((0, Oid::INVALID)),
+            has_ordered: Cell::new(false),
             counters,
         }
     }

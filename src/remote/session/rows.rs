@@ -5,7 +5,7 @@ use crate::model::error::Result;
 use crate::model::sql::Sql;
 use crate::pg::{guc, xact};
 use crate::remote::copyable::CopyQuestion;
-use crate::remote::pending::{Batch, PendingRows};
+use crate::remote::pending::{is_same, Batch, Kept, Order, PendingRows};
 use crate::remote::queue::Role;
 use crate::remote::statement::{Statement, Subject};
 use crate::remote::stats::FlushCause;
@@ -14,6 +14,9 @@ use std::rc::Rc;
 impl Session {
     /// Makes a relation buffer known, so that barriers find it.
     pub fn add_pending(&self, rows: Rc<dyn PendingRows>) {
+        if rows.kept().is_some_and(|kept| kept.order != Order::Free) {
+            self.has_ordered.set(true);
+        }
         self.pending.borrow_mut().push(rows);
     }
 
@@ -54,10 +57,108 @@ impl Session {
     ///
     /// The shard answers once the message is ended, at the next wait at the latest: so many small batches cost one
     /// round trip together.
+    ///
+    /// Rows of earlier statements that have been kept go first, where that may matter.
     pub fn put(&self, rows: &Rc<dyn PendingRows>, cause: FlushCause) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
+        for earlier in self.needed_before(rows) {
+            self.put_alone(&earlier, cause)?;
+        }
+        self.put_alone(rows, cause)
+    }
+
+    /// Kept rows of earlier statements that these rows may need on the shard: all of them, or for rows that are kept
+    /// themselves those that no [`Session::make_way`] has sent.
+    fn needed_before(&self, rows: &Rc<dyn PendingRows>) -> Vec<Rc<dyn PendingRows>> {
+        let order = rows.kept().map(|kept| kept.order);
+        if order == Some(Order::Free) {
+            return Vec::new();
+        }
+        let newest = rows.command_id();
+        let mut earlier = self.kept_rows(|other, kept| {
+            other.oldest_command_id() < newest && (order.is_none() || kept.order == Order::Free)
+        });
+        earlier.retain(|other| !is_same(other, rows));
+        earlier.sort_by_key(|other| {
+            let order = other.kept().map(|kept| kept.order);
+            (order, other.oldest_command_id())
+        });
+        earlier
+    }
+
+    /// Rows that are kept and wait.
+    fn kept_rows(
+        &self,
+        which: impl Fn(&dyn PendingRows, Kept) -> bool,
+    ) -> Vec<Rc<dyn PendingRows>> {
+        let pending = self.pending.borrow();
+        let waiting = pending.iter().filter(|rows| {
+            rows.kept()
+                .is_some_and(|kept| !rows.is_empty() && which(&***rows, kept))
+        });
+        waiting.cloned().collect()
+    }
+
+    /// Before a statement with this command id adds rows to a buffer that is kept: sends what must not be behind them.
+    pub fn make_way(&self, rows: &Rc<dyn PendingRows>, command_id: u32) -> Result<()> {
+        let Some(own) = rows.kept() else {
+            return Ok(());
+        };
+        if self.has_ordered.get() {
+            let others = self.kept_rows(|other, kept| {
+                let matters = kept.order == Order::Strict
+                    || own.order == Order::Strict
+                    || (kept.order == own.order && own.order == Order::AfterOthers);
+                matters && other.command_id() < command_id
+            });
+            for other in others.iter().filter(|other| !is_same(other, rows)) {
+                self.flush(other, FlushCause::Barrier)?;
+            }
+        }
+        // A scan that sees the rows that wait, but not those to come, will be declared between them.
+        let is_between = !rows.is_empty()
+            && self.state.borrow().cursors.iter().any(|cursor| {
+                cursor.upgrade().is_some_and(|cursor| {
+                    cursor.is_undeclared()
+                        && rows.oldest_command_id() < cursor.command_id
+                        && cursor.command_id <= command_id
+                })
+            });
+        if is_between {
+            self.flush(rows, FlushCause::Barrier)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the rows kept at `level` to the current message. Returns whether there is anything to wait for.
+    pub(in crate::remote) fn flush_kept(&self, level: i32) -> Result<bool> {
+        let is_of_level = |rows: &dyn PendingRows| rows.kept().is_some() && rows.level() >= level;
+        let any = self
+            .pending
+            .borrow()
+            .iter()
+            .any(|rows| is_of_level(&**rows));
+        if any {
+            self.check()?;
+            self.flush_where(FlushCause::End, is_of_level)?;
+        }
+        Ok(any)
+    }
+
+    /// Once all rows have been answered for: compares what was stored with what was counted.
+    pub fn settle(&self) -> Result<()> {
+        let all: Vec<_> = self.pending.borrow().clone();
+        let settled = all.iter().try_for_each(|rows| rows.settle());
+        if settled.is_err() {
+            // What was known of the shard's tables is out of date.
+            self.forget_relations();
+        }
+        settled
+    }
+
+    fn put_alone(&self, rows: &Rc<dyn PendingRows>, cause: FlushCause) -> Result<()> {
         let limit = guc::max_in_flight();
         let bytes = rows.bytes();
         let has_room = |state: &State| {

@@ -1,0 +1,84 @@
+//! Buffers whose rows wait beyond the end of their statement (flush policy `transaction`), found again by the next one.
+//!
+//! Nothing of a statement stays with such a buffer: what it needs later it owns. It belongs to a session and a nesting
+//! level, and takes rows of every statement there that sends the same columns of the same, unchanged foreign table.
+
+use crate::model::insert::Clauses;
+use crate::pg::target::Target;
+use crate::remote::session::{Session, SessionRef};
+use crate::write::buffer::RelationBuffer;
+use crate::write::columns::Sent;
+use pgrx::pg_sys::Oid;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::{Rc, Weak};
+
+struct Entry {
+    session: Weak<Session>,
+    target: Rc<Target>,
+    level: i32,
+    sent: Sent,
+    clauses: Clauses,
+    buffer: Weak<RelationBuffer>,
+}
+
+thread_local! {
+    /// By relation. The sessions hold the buffers.
+    static KEPT: RefCell<HashMap<Oid, Vec<Entry>>> = RefCell::default();
+}
+
+/// What a statement needs of a buffer.
+pub struct Wanted<'a> {
+    pub relation: Oid,
+    pub session: &'a SessionRef,
+    pub target: &'a Rc<Target>,
+    pub level: i32,
+    pub sent: &'a Sent,
+    pub clauses: &'a Clauses,
+}
+
+impl Wanted<'_> {
+    fn is_session(&self, entry: &Entry) -> bool {
+        std::ptr::eq(Rc::as_ptr(self.session), entry.session.as_ptr())
+    }
+
+    fn is(&self, entry: &Entry) -> bool {
+        self.is_session(entry)
+            && Rc::ptr_eq(self.target, &entry.target)
+            && self.level == entry.level
+            && *self.sent == entry.sent
+            && *self.clauses == entry.clauses
+    }
+}
+
+/// The buffer that takes such rows, if there is one, and those that hold other rows for the same relation.
+pub fn find(wanted: &Wanted) -> (Option<Rc<RelationBuffer>>, Vec<Rc<RelationBuffer>>) {
+    KEPT.with_borrow(|kept| {
+        let (mut found, mut others) = (None, Vec::new());
+        for entry in kept.get(&wanted.relation).into_iter().flatten() {
+            let open = entry.buffer.upgrade().filter(|buffer| !buffer.is_closed());
+            match open {
+                Some(buffer) if wanted.is(entry) => found = Some(buffer),
+                Some(buffer) if wanted.is_session(entry) => others.push(buffer),
+                _ => {}
+            }
+        }
+        (found, others)
+    })
+}
+
+/// Makes a new buffer known.
+pub fn add(wanted: &Wanted, buffer: &Rc<RelationBuffer>) {
+    KEPT.with_borrow_mut(|kept| {
+        let entries = kept.entry(wanted.relation).or_default();
+        entries.retain(|entry| entry.buffer.strong_count() > 0);
+        entries.push(Entry {
+            session: Rc::downgrade(wanted.session),
+            target: wanted.target.clone(),
+            level: wanted.level,
+            sent: wanted.sent.clone(),
+            clauses: wanted.clauses.clone(),
+            buffer: Rc::downgrade(buffer),
+        });
+    });
+}
