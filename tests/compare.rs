@@ -41,6 +41,7 @@ scenarios! {
     constraints
     update
     bounds
+    direct
     merge
     copy
     columns

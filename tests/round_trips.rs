@@ -182,3 +182,32 @@ fn updates_and_deletes_take_few_round_trips() {
         assert_eq!(line.remote.value("SELECT count(*) FROM t"), "0");
     }
 }
+
+#[test]
+fn an_update_that_the_shard_does_whole_takes_one_round_trip() {
+    let mut line = line("");
+    line.remote
+        .run("CREATE TABLE t (id int PRIMARY KEY, v int)")
+        .expect_ok();
+    line.main
+        .run("CREATE FOREIGN TABLE t (id int, v int) SERVER far OPTIONS (schema_name 'public')")
+        .expect_ok();
+    line.main
+        .run("BEGIN; INSERT INTO t SELECT g, g FROM generate_series(1, 5000) g")
+        .expect_ok();
+    let update = line.count("UPDATE 4990", |main| {
+        main.run("UPDATE t SET v = v + 1 WHERE id > 10")
+    });
+    assert_eq!(update, 1, "UPDATE");
+    let delete = line.count("DELETE 2500", |main| {
+        main.run("DELETE FROM t WHERE id % 2 = 0 RETURNING id, v")
+    });
+    assert_eq!(delete, 1, "DELETE");
+    line.main.run("COMMIT").expect_ok();
+    // With what begins and ends a transaction.
+    let update = line.count("UPDATE 1", |main| {
+        main.run("UPDATE t SET v = 0 WHERE id = 1")
+    });
+    assert!(update <= 3, "{update} round trips");
+    assert_eq!(line.remote.value("SELECT count(*) FROM t"), "2500");
+}

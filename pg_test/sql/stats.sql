@@ -83,7 +83,10 @@ SELECT * FROM added();
 -- Single rows are batches of one row, and no flushes.
 INSERT INTO f VALUES (1, 'x'), (2, 'y') RETURNING a;
 SELECT * FROM added();
-DELETE FROM f WHERE a = 2 AND b = 'y';
+DELETE FROM f WHERE a = 2 AND b = 'y' AND random() < 2;
+SELECT * FROM added();
+-- Done whole by the shard.
+UPDATE f SET b = 'whole' WHERE a < 4;
 SELECT * FROM added();
 -- What fails has been sent all the same.
 ALTER TABLE r ADD CHECK (a < 1000);

@@ -141,7 +141,7 @@ pub unsafe fn explain_target(
 }
 
 /// The statement, and why it carries one row only if it does.
-fn explain_sql(out: &Explain, sql: &Sql, single_reason: Option<&str>) -> Result<()> {
+pub fn explain_sql(out: &Explain, sql: &Sql, single_reason: Option<&str>) -> Result<()> {
     if out.is_verbose() {
         out.text(c"Remote SQL", sql.as_bytes())?;
     }
@@ -151,7 +151,7 @@ fn explain_sql(out: &Explain, sql: &Sql, single_reason: Option<&str>) -> Result<
     }
 }
 
-fn explain_writes(out: &Explain, stats: WriteStats) -> Result<()> {
+pub fn explain_writes(out: &Explain, stats: WriteStats) -> Result<()> {
     out.count(c"Remote Batches", stats.batches);
     out.count(c"Remote Rows", stats.rows);
     out.count(c"Remote Bytes", stats.bytes);

@@ -1,6 +1,6 @@
 //! The SQL function `shard_fdw_handler()`: the callbacks of the wrapper.
 
-use crate::fdw::{explain, import, insert, modify, plan, scan, truncate};
+use crate::fdw::{direct, explain, import, insert, modify, plan, scan, truncate};
 use crate::pg::raise::guarded;
 use pgrx::pg_sys;
 use pgrx::pg_sys::Datum;
@@ -57,6 +57,11 @@ fn callbacks() -> pg_sys::FdwRoutine {
         ExecForeignDelete: Some(modify::exec_foreign_delete),
         EndForeignModify: Some(modify::end_foreign_modify),
         ExplainForeignModify: Some(explain::explain_foreign_modify),
+        PlanDirectModify: Some(direct::plan_direct_modify),
+        BeginDirectModify: Some(direct::begin_direct_modify),
+        IterateDirectModify: Some(direct::iterate_direct_modify),
+        EndDirectModify: Some(direct::end_direct_modify),
+        ExplainDirectModify: Some(direct::explain_direct_modify),
         IsForeignRelUpdatable: Some(modify::is_foreign_rel_updatable),
         ImportForeignSchema: Some(import::import_foreign_schema),
         ExecForeignTruncate: Some(truncate::exec_foreign_truncate),

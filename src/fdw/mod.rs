@@ -6,11 +6,14 @@
 
 mod bounds;
 mod calls;
+mod direct;
+mod direct_plan;
 mod explain;
 mod functions;
 mod handler;
 mod import;
 mod insert;
+mod inside;
 mod load;
 mod modify;
 mod modify_row;

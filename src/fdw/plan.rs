@@ -22,16 +22,16 @@ use std::ptr;
 const ASSUMED_PAGES: u32 = 10;
 
 /// What GetForeignRelSize finds out and the later steps use. Lives in `RelOptInfo.fdw_private`.
-struct Base {
-    target: Target,
-    policy: Policy,
+pub(super) struct Base {
+    pub target: Target,
+    pub policy: Policy,
     /// Share of the rows that pass the conditions that stay here.
     local_selectivity: f64,
 }
 
 /// # Safety
 /// `baserel` was seen by [`get_foreign_rel_size`].
-unsafe fn base<'a>(baserel: *mut pg_sys::RelOptInfo) -> Result<&'a Base> {
+pub(super) unsafe fn base<'a>(baserel: *mut pg_sys::RelOptInfo) -> Result<&'a Base> {
     // SAFETY: by the contract; the value lives as long as the planner's memory context.
     unsafe { (*baserel).fdw_private.cast::<Base>().as_ref() }
         .ok_or_else(|| FdwError::internal("a foreign table is planned without its size"))
@@ -273,13 +273,22 @@ unsafe fn classify(
             .map(|node| node.cast::<pg_sys::RestrictInfo>())
             .filter(|&clause| !(*clause).pseudoconstant)
             .partition(|&clause| {
-                let is_safe = (*clause).leakproof
-                    || (*clause).security_level <= (*baserel).baserestrict_min_security;
-                is_safe
+                is_leak_safe(clause, baserel)
                     && converter
                         .convert(clause_of(clause))
                         .is_some_and(|condition: Expr| policy.allows(&condition))
             })
+    }
+}
+
+/// Is the condition either above no security barrier, or one that cannot leak what it sees?
+///
+/// # Safety
+/// Both are valid and belong together.
+pub(super) unsafe fn is_leak_safe(clause: Clause, baserel: *mut pg_sys::RelOptInfo) -> bool {
+    // SAFETY: by the contract.
+    unsafe {
+        (*clause).leakproof || (*clause).security_level <= (*baserel).baserestrict_min_security
     }
 }
 

@@ -1,5 +1,6 @@
 //! Execution of foreign scans: BeginForeignScan to EndForeignScan, and ExplainForeignScan.
 
+use crate::fdw::direct;
 use crate::fdw::rescan::may_rescan;
 use crate::model::error::{FdwError, Result};
 use crate::pg::catalog::{self, c_string};
@@ -115,7 +116,7 @@ pub unsafe extern "C-unwind" fn iterate_foreign_scan(
 ///
 /// # Safety
 /// `slot` is valid.
-unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) -> *mut pg_sys::TupleTableSlot {
+pub(super) unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: every kind of slot has this method; it frees at most a tuple.
     unsafe {
         if let Some(clear) = (*(*slot).tts_ops).clear {
@@ -131,6 +132,10 @@ pub unsafe extern "C-unwind" fn rescan_foreign_scan(node: *mut pg_sys::ForeignSc
     // SAFETY: as above.
     unsafe {
         guarded(|| {
+            let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
+            if (*plan).operation != pg_sys::CmdType::CMD_SELECT {
+                return direct::rescan(node);
+            }
             let params_changed = !(*node).ss.ps.chgParam.is_null();
             if let Some(Some(scan)) = scan_of(node) {
                 scan.rescan(params_changed);

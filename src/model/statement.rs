@@ -50,12 +50,7 @@ pub fn select(
     push_columns(&mut sql, table, columns);
     sql.push(" FROM ")
         .push_qualified(&table.schema, &table.name);
-    if !conditions.is_empty() {
-        sql.push(" WHERE ")
-            .push_list(" AND ", conditions, |sql, condition| {
-                sql.push("(").push_bytes(condition.as_bytes()).push(")");
-            });
-    }
+    push_conditions(&mut sql, conditions);
     if let Some((strength, wait)) = lock {
         sql.push(match strength {
             LockStrength::Share => " FOR SHARE",
@@ -68,6 +63,15 @@ pub fn select(
         });
     }
     sql
+}
+
+fn push_conditions(sql: &mut Sql, conditions: &[Sql]) {
+    if !conditions.is_empty() {
+        sql.push(" WHERE ")
+            .push_list(" AND ", conditions, |sql, condition| {
+                sql.push("(").push_bytes(condition.as_bytes()).push(")");
+            });
+    }
 }
 
 /// `INSERT INTO table (columns) VALUES ($1, …) [ON CONFLICT DO NOTHING] [RETURNING returning]`.
@@ -97,6 +101,35 @@ pub fn insert_row(
     if clauses.ignore_conflicts {
         sql.push(" ON CONFLICT DO NOTHING");
     }
+    push_returning(&mut sql, table, returning);
+    sql
+}
+
+/// `UPDATE table SET column = value, … [WHERE (…) AND (…)] [RETURNING returning]`, for all rows that the conditions
+/// hold for; `assignments` must not be empty.
+pub fn update(
+    table: &RemoteTable,
+    assignments: &[(i16, Sql)],
+    conditions: &[Sql],
+    returning: Option<&[i16]>,
+) -> Sql {
+    let mut sql = Sql::from("UPDATE ");
+    sql.push_qualified(&table.schema, &table.name)
+        .push(" SET ")
+        .push_list(", ", assignments, |sql, (attnum, value)| {
+            push_column(sql, table, *attnum);
+            sql.push(" = ").push_bytes(value.as_bytes());
+        });
+    push_conditions(&mut sql, conditions);
+    push_returning(&mut sql, table, returning);
+    sql
+}
+
+/// `DELETE FROM table [WHERE (…) AND (…)] [RETURNING returning]`, for all rows that the conditions hold for.
+pub fn delete(table: &RemoteTable, conditions: &[Sql], returning: Option<&[i16]>) -> Sql {
+    let mut sql = Sql::from("DELETE FROM ");
+    sql.push_qualified(&table.schema, &table.name);
+    push_conditions(&mut sql, conditions);
     push_returning(&mut sql, table, returning);
     sql
 }
@@ -198,6 +231,27 @@ mod tests {
         assert_eq!(
             text(insert_row(&table(), &[], &overriding, Some(&[]))),
             r#"INSERT INTO "s"."t""x" DEFAULT VALUES RETURNING NULL"#
+        );
+    }
+
+    #[test]
+    fn whole_statements() {
+        assert_eq!(
+            text(update(
+                &table(),
+                &[(3, "$1".into()), (1, "(x + 1)".into())],
+                &["x".into(), "y".into()],
+                Some(&[1])
+            )),
+            r#"UPDATE "s"."t""x" SET "B c" = $1, "a" = (x + 1) WHERE (x) AND (y) RETURNING "a""#
+        );
+        assert_eq!(
+            text(delete(&table(), &[], None)),
+            r#"DELETE FROM "s"."t""x""#
+        );
+        assert_eq!(
+            text(delete(&table(), &["x".into()], Some(&[]))),
+            r#"DELETE FROM "s"."t""x" WHERE (x) RETURNING NULL"#
         );
     }
 

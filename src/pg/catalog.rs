@@ -322,10 +322,14 @@ pub fn c_string(text: &[u8]) -> Result<std::ffi::CString> {
 /// # Safety
 /// `list` is null or a list of pointers.
 pub unsafe fn nodes(list: *mut pg_sys::List) -> Vec<*mut pg_sys::Node> {
-    // SAFETY: by the contract.
+    if list.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: by the contract; a list has `length` cells, and at least one.
     unsafe {
-        (0..pg_sys::list_length(list))
-            .map(|position| pg_sys::list_nth(list, position).cast())
+        std::slice::from_raw_parts((*list).elements, (*list).length as usize)
+            .iter()
+            .map(|cell| cell.ptr_value.cast())
             .collect()
     }
 }

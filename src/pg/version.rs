@@ -64,7 +64,8 @@ pub unsafe fn inheritors(parent: Oid) -> *mut pg_sys::List {
     }
 }
 
-/// The bound of a partition and of its ancestors, as a list of conditions. Empty for other relations.
+/// The bound of a partition and of its ancestors, as a list of conditions on columns of range table
+/// index 1. Empty for other relations.
 ///
 /// # Safety
 /// `relation` is open.
@@ -306,4 +307,52 @@ pub unsafe fn updated_columns(
     }
     // SAFETY: a C function behind pgrx's guard; the closure holds plain data only.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| get_rel_all_updated_cols(root, rel)) }
+}
+
+/// A copy of `node` with the columns of range table index 1 replaced by the expressions that the target list has for
+/// their numbers.
+///
+/// # Safety
+/// Both are valid; `node` has no subqueries.
+pub unsafe fn replace_columns(
+    node: *mut pg_sys::Node,
+    targets: *mut pg_sys::List,
+) -> *mut pg_sys::Node {
+    use std::ptr::null_mut;
+    // SAFETY: by the contract; without whole-row Vars no range table entry is needed.
+    unsafe {
+        pg_sys::ReplaceVarsFromTargetList(
+            node,
+            1,
+            0,
+            null_mut(),
+            targets,
+            #[cfg(feature = "pg18")]
+            0,
+            pg_sys::ReplaceVarsNoMatchOption::REPLACEVARS_CHANGE_VARNO,
+            1,
+            null_mut(),
+        )
+    }
+}
+
+/// Could the executor take one target of an UPDATE or DELETE for another? Up to 18.5, partitions pruned when execution
+/// begins shift which targets it believes to be written to by their scans (mended by commit b43f8aa4cb).
+///
+/// # Safety
+/// `append` is valid.
+#[cfg(feature = "pg18")]
+pub unsafe fn confuses_targets(append: *mut pg_sys::Append) -> Result<bool> {
+    // SAFETY: by the contract.
+    let prunes = unsafe { (*append).part_prune_index } >= 0;
+    Ok(prunes && server_version()? < 180_006)
+}
+
+/// Could the executor take one target of an UPDATE or DELETE for another? Not before 18.
+///
+/// # Safety
+/// `append` is valid.
+#[cfg(not(feature = "pg18"))]
+pub unsafe fn confuses_targets(_append: *mut pg_sys::Append) -> Result<bool> {
+    Ok(false)
 }

@@ -20,13 +20,22 @@ const UNKNOWN: Oid = 705;
 /// Prints the conditions of one statement.
 pub struct Printer<'a> {
     table: &'a RemoteTable,
-    /// Parameters in the order of their numbers in the text, each by its index in the conversion.
-    params: Vec<usize>,
+    /// Parameters in the order of their numbers in the text.
+    params: Vec<Parameter>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Parameter {
+    /// Its place in the conversion.
+    index: usize,
+    /// The column that it is assigned to says its type. Where it is cast too, it needs another number: a parameter has
+    /// one type.
+    assigned: bool,
 }
 
 /// May the cast of a constant be left out where only the cast would say its type?
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Label {
+pub(super) enum Label {
     WhereNeeded,
     /// The other side of the operator says it. The shard then takes the type of its own column, which may be another
     /// than here (an enum that is text here).
@@ -43,7 +52,7 @@ impl<'a> Printer<'a> {
 
     /// Conversion indexes of the parameters: the first is `$1`.
     pub fn into_params(self) -> Vec<usize> {
-        self.params
+        self.params.iter().map(|param| param.index).collect()
     }
 
     /// The text of an expression that may be sent.
@@ -53,7 +62,18 @@ impl<'a> Printer<'a> {
         sql
     }
 
-    fn print(&mut self, sql: &mut Sql, expr: &Expr) {
+    /// The number of a parameter. `assigned`: without a cast, as the value of a column.
+    pub(super) fn parameter(&mut self, sql: &mut Sql, index: usize, assigned: bool) {
+        let param = Parameter { index, assigned };
+        let known = self.params.iter().position(|known| *known == param);
+        let number = known.filter(|_| !assigned).unwrap_or_else(|| {
+            self.params.push(param);
+            self.params.len() - 1
+        });
+        sql.push(&format!("${}", number + 1));
+    }
+
+    pub(super) fn print(&mut self, sql: &mut Sql, expr: &Expr) {
         match &expr.kind {
             Kind::Column(attnum) => push_column(sql, self.table, *attnum),
             Kind::Literal(value) => {
@@ -63,12 +83,7 @@ impl<'a> Printer<'a> {
                 constant(sql, Some(text), &expr.result, Label::WhereNeeded);
             }
             Kind::Param { index, .. } => {
-                let known = self.params.iter().position(|param| param == index);
-                let number = known.unwrap_or_else(|| {
-                    self.params.push(*index);
-                    self.params.len() - 1
-                });
-                sql.push(&format!("${}", number + 1));
+                self.parameter(sql, *index, false);
                 cast(sql, &expr.result);
             }
             Kind::Call {
@@ -293,7 +308,7 @@ fn cast(sql: &mut Sql, to: &TypeRef) {
 }
 
 /// A constant, cast unless the parser would take it for its type anyway (`make_const` of the backend's parser).
-fn constant(sql: &mut Sql, value: Option<&[u8]>, of: &TypeRef, label: Label) {
+pub(super) fn constant(sql: &mut Sql, value: Option<&[u8]>, of: &TypeRef, label: Label) {
     let Some(text) = value else {
         sql.push("NULL");
         if label == Label::WhereNeeded {

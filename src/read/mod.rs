@@ -1,7 +1,8 @@
 #![forbid(unsafe_code)]
 //! Reading foreign tables: which conditions the shard gets, plans, scans, import.
 
-mod deparse;
+mod assign;
+pub mod deparse;
 pub mod import;
 pub mod plan;
 #[cfg(test)]

@@ -59,6 +59,20 @@ impl Policy {
         self.shipping.allows(condition) && !(self.writes && condition.any(&depends_on_plan))
     }
 
+    /// May the expression be part of an UPDATE or DELETE that the shard does whole? `is_known` says of a parameter of the
+    /// running plan, by its number in the conversion, whether its value is there when the statement is sent, and stays.
+    pub fn allows_whole(&self, expr: &Expr, is_known: &dyn Fn(usize) -> bool) -> bool {
+        let is_unknown = |expr: &Expr| match expr.kind {
+            Kind::Param { index, source } => match source {
+                Source::Extern => false,
+                Source::Exec => !is_known(index),
+                Source::Outer => true,
+            },
+            _ => false,
+        };
+        self.shipping.allows(expr) && !expr.any(&is_unknown)
+    }
+
     /// Startup and total cost of reading `retrieved` of a table's rows, by postgres_fdw's rule for scans without a
     /// remote estimate. `local` is what the same scan of a local table would cost.
     pub fn cost(&self, local: LocalCost, retrieved: f64) -> (f64, f64) {
@@ -206,6 +220,8 @@ mod tests {
         assert!(policy(false).allows(&condition));
         assert!(!policy(true).allows(&condition));
         assert!(policy(true).allows(&operator("=", column(1, INT4), param(0, INT4))));
+        assert!(policy(true).allows_whole(&condition, &|index| index == 0));
+        assert!(!policy(true).allows_whole(&condition, &|_| false));
         let (plan, _) = ScanPlan::new(&table(), vec![], &[condition], None, 1, false, false);
         assert!(plan.deferred);
     }

@@ -84,6 +84,13 @@ impl WriteStats {
         self.bytes += bytes;
     }
 
+    /// Counts a statement that the shard did whole, with the rows that it changed there.
+    pub fn count_whole(&mut self, rows: u64, bytes: u64) {
+        self.batches += 1;
+        self.rows += rows;
+        self.bytes += bytes;
+    }
+
     /// Counts a statement with one row that never waited in a buffer.
     pub fn count_single(&mut self, bytes: u64) {
         self.batches += 1;
@@ -139,6 +146,13 @@ impl Counters {
     pub fn count_more(&self, rows: u64, bytes: u64) {
         let mut writes = self.writes.get();
         writes.count_more(rows, bytes);
+        self.writes.set(writes);
+    }
+
+    /// As [`WriteStats::count_whole`].
+    pub fn count_whole(&self, rows: u64, bytes: u64) {
+        let mut writes = self.writes.get();
+        writes.count_whole(rows, bytes);
         self.writes.set(writes);
     }
 

@@ -5,6 +5,7 @@ pub mod buffer;
 pub mod change;
 mod change_buffer;
 pub mod columns;
+pub mod direct;
 pub mod insert;
 mod kept;
 mod known;

@@ -1,0 +1,119 @@
+//! Values of columns as SQL text for a shard.
+
+use crate::model::expr::{CallForm, Expr, Kind};
+use crate::model::sql::Sql;
+use crate::read::deparse::{constant, Label, Printer};
+
+impl Printer<'_> {
+    /// The text of a value for a column, whose type here is that of the expression.
+    ///
+    /// A bare constant or parameter takes the type of the shard's column, as the values of single rows do. Anything
+    /// else has its own type, cast included: the parser's casts may be left out only where it would add them again.
+    pub fn assigned(&mut self, expr: &Expr) -> Sql {
+        let mut sql = Sql::new();
+        match &expr.kind {
+            Kind::Literal(value) => {
+                constant(&mut sql, value.as_deref(), &expr.result, Label::Omitted);
+            }
+            Kind::ObjectLiteral { text, .. } => {
+                constant(&mut sql, Some(text), &expr.result, Label::Omitted);
+            }
+            Kind::Param { index, .. } => self.parameter(&mut sql, *index, true),
+            _ => self.with_casts(&mut sql, expr),
+        }
+        sql
+    }
+
+    /// An expression with the casts that the parser put around it, as calls of their functions.
+    fn with_casts(&mut self, sql: &mut Sql, expr: &Expr) {
+        match &expr.kind {
+            Kind::Call {
+                function,
+                args,
+                form: CallForm::ImplicitCast,
+                ..
+            } => {
+                sql.push_qualified(&function.schema, &function.name)
+                    .push("(");
+                sql.push_list(
+                    ", ",
+                    args.iter().enumerate(),
+                    |sql, (position, arg)| match position {
+                        0 => self.with_casts(sql, arg),
+                        _ => self.print(sql, arg),
+                    },
+                );
+                sql.push(")");
+            }
+            Kind::Relabel {
+                arg,
+                explicit: false,
+            } => self.with_casts(sql, arg),
+            _ => self.print(sql, expr),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::expr::Oid;
+    use crate::model::table::{RemoteColumn, RemoteTable};
+    use crate::read::sample::*;
+
+    fn table() -> RemoteTable {
+        let column = |attnum, name: &str| RemoteColumn {
+            attnum,
+            name: name.into(),
+            generated: false,
+        };
+        RemoteTable {
+            schema: b"s".to_vec(),
+            name: b"t".to_vec(),
+            columns: vec![column(1, "a"), column(2, "b")],
+        }
+    }
+
+    fn null(oid: Oid) -> Expr {
+        Expr {
+            kind: Kind::Literal(None),
+            result: type_of(oid),
+            collation: 0,
+        }
+    }
+
+    fn implicit(mut cast: Expr) -> Expr {
+        let Kind::Call { form, .. } = &mut cast.kind else {
+            panic!("{cast:?}");
+        };
+        *form = CallForm::ImplicitCast;
+        cast
+    }
+
+    #[test]
+    fn values_for_columns() {
+        let table = table();
+        let mut printer = Printer::new(&table);
+        let mut assigned = |expr: Expr| printer.assigned(&expr).to_string();
+        assert_eq!(assigned(literal(TEXT, "x")), "'x'");
+        assert_eq!(assigned(literal(INT8, "5")), "5::bigint");
+        assert_eq!(assigned(null(TEXT)), "NULL");
+        let sum = operator("+", column(1, INT4), literal(INT4, "1"));
+        assert_eq!(assigned(sum.clone()), r#"("a" + 1)"#);
+        // What the column's type here makes of the value is made there, too.
+        let cast = implicit(call("int8", vec![sum], INT8));
+        assert_eq!(assigned(cast.clone()), r#""pg_catalog"."int8"(("a" + 1))"#);
+        let length = implicit(call("numeric", vec![cast, literal(INT4, "9")], NUMERIC));
+        assert_eq!(
+            assigned(length),
+            r#""pg_catalog"."numeric"("pg_catalog"."int8"(("a" + 1)), 9)"#
+        );
+        // The type of a parameter comes from one place only.
+        assert_eq!(assigned(param(4, TEXT)), "$1");
+        assert_eq!(assigned(param(4, TEXT)), "$2");
+        let same = operator("=", column(2, TEXT), param(4, TEXT));
+        assert_eq!(printer.condition(&same).to_string(), r#"("b" = $3::text)"#);
+        assert_eq!(printer.condition(&same).to_string(), r#"("b" = $3::text)"#);
+        assert_eq!(printer.into_params(), vec![4, 4, 4]);
+    }
+}
