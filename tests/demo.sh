@@ -1,8 +1,9 @@
 #!/bin/bash
 # Shows shard_fdw at work on Debian 12, as root, from nothing: installs what is missing, builds, starts a coordinator and
 # two shards as three clusters of their own, runs the SQL of the README's quick start (sql/demo) with 1,000,000 rows by
-# INSERT … SELECT and 1,000,000 by COPY, compares what the shards then hold with what they must hold, and measures the
-# same beside local partitions and postgres_fdw. The clusters are removed at the end; what was installed stays.
+# INSERT … SELECT and 1,000,000 by COPY, compares what the shards then hold with what they must hold, lets a second
+# coordinator load another table at the same time with ids from one sequence, and measures the load of before beside local
+# partitions and postgres_fdw. The clusters are removed at the end; what was installed stays.
 #
 #   bash tests/demo.sh
 set -euo pipefail
@@ -14,6 +15,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 major=15
 rows=1000000 # as in sql/demo/load.sql: so many by INSERT and so many by COPY
+ids=200000     # as in sql/demo/ids_*.sql: so many in each of four loads at once
 rounds=3
 # postgres_fdw sends the rows of a COPY one by one before PostgreSQL 16: a part of them tells the time per row.
 copy_part=20000
@@ -99,6 +101,33 @@ expected=$(value_on main "SELECT count(*) FROM generate_series($((2 * rows + 1))
 printf '\n'
 check "Remote Rows of it" "$expected" "$(sed -n 's/^ *Remote Rows: //p' "$CLUSTERS/explain.out")"
 check "rows of it on shard1" "$expected" "$(value_on shard1 "SELECT count(*) FROM events_1 WHERE id > $((2 * rows))")"
+
+stage "two coordinators load one table at the same time, with ids from a sequence on shard1"
+cluster_start main2 "fsync = off" "autovacuum = off" "max_wal_size = 8GB" "jit = off" "checkpoint_timeout = 1h"
+note "main2: a second coordinator, 127.0.0.1:${CLUSTER_PORT[main2]}"
+show shard1 ids_shard1.sql
+show shard2 ids_shard2.sql
+show main2 coordinator.sql -v shard1_host=127.0.0.1 -v shard1_port="${CLUSTER_PORT[shard1]}" \
+    -v shard2_host=127.0.0.1 -v shard2_port="${CLUSTER_PORT[shard2]}"
+for name in main main2; do show $name ids_coordinator.sql; done
+printf '%s\n\n' "--- main and main2, all four at once: sql/demo/ids_insert.sql, sql/demo/ids_copy.sql"
+sed 's/^/    /' "$demo/ids_insert.sql" "$demo/ids_copy.sql"
+loads=()
+for name in main main2; do
+    for way in insert copy; do
+        psql_on $name -v QUIET=off -e <"$demo/ids_$way.sql" >"$CLUSTERS/ids.$name.$way" 2>&1 &
+        loads+=($!)
+    done
+done
+for load in "${loads[@]}"; do wait "$load" || true; done
+cat "$CLUSTERS"/ids.* | sed 's/^/    /'
+check "tags of the loads" "2 COPY $ids 2 INSERT 0 $ids" \
+    "$(cat "$CLUSTERS"/ids.* | grep -E '^(COPY|INSERT) [0-9]' | sort | uniq -c | sed 's/^ *//' | paste -s -d ' ')"
+check "orders on both shards" $((4 * ids)) \
+    $(($(value_on shard1 "SELECT count(*) FROM orders_0") + $(value_on shard2 "SELECT count(*) FROM orders_1")))
+for name in main main2; do
+    check "different ids, seen by $name" "$((4 * ids))" "$(value_on $name "SELECT count(DISTINCT id) FROM orders")"
+done
 
 stage "times of $rows rows beside local partitions and postgres_fdw (batch_size 1000), $rounds rounds"
 psql_on main -c "DROP SCHEMA local CASCADE" -c "DROP TABLE events" 2>"$CLUSTERS/notices"

@@ -11,6 +11,7 @@ use crate::model::text;
 use crate::pg::invalidation::access_generation;
 use crate::pg::{backend, catalog, guc, name, xact};
 use crate::remote::autocommit::{self, Autocommit};
+use crate::remote::cache;
 use once_cell::sync::Lazy;
 use pgrx::pg_sys::Oid;
 use std::cell::{Cell, RefCell};
@@ -193,6 +194,7 @@ fn check_writable(function: &str) -> Result<()> {
 /// Looks a sequence up for the current user, who must be allowed to use the server and have a mapping for it. Does not
 /// connect.
 fn sequence(server_name: &[u8], spelling: &[u8]) -> Result<Rc<Sequence>> {
+    cache::listen();
     let user = backend::current_user();
     // From before the look: what changes meanwhile is looked up again.
     let generation = access_generation();

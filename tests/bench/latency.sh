@@ -3,8 +3,9 @@
 # Milliseconds each way.
 delays="0 0.2 1 5"
 
-# The cable between coordinator and shards: see tests/tools/delay.rs.
+# The cable between coordinator and shards, if there is none yet: see tests/tools/delay.rs.
 cable_begin() {
+    [ -z "${cable_port:-}" ] || return 0
     coproc CABLE { exec "$(tool delay)" "${CLUSTER_PORT[main]}"; }
     read -r cable_port <&"${CABLE[0]}" || die "the program delay does not start"
 }
@@ -45,7 +46,6 @@ single_one() {
 size_one() { measure "size $size" "$1" "$2" $((size * repeats)) sizes.sql "$size" -v size="$size" -v repeats="$repeats"; }
 
 bench_latency() {
-    local cable_port
     cable_begin
     bench_cable
     bench_singles

@@ -17,6 +17,7 @@
 
 mod cluster;
 mod forward;
+pub mod ids;
 mod install;
 mod log;
 mod pooler;
