@@ -42,6 +42,8 @@ scenarios! {
     update
     bounds
     direct
+    changes
+    keys
     merge
     copy
     columns

@@ -29,6 +29,15 @@ pub(super) struct Base {
     local_selectivity: f64,
 }
 
+impl Base {
+    /// Do rows have to be locked that are read to be changed? Those that are found by a key need not if the remote
+    /// transaction sees one snapshot: a row that somebody else changes meanwhile is an error then. And a view may be one
+    /// that cannot be locked.
+    fn needs_lock(&self) -> bool {
+        self.target.key.is_empty() || !self.policy.has_one_snapshot
+    }
+}
+
 /// # Safety
 /// `baserel` was seen by [`get_foreign_rel_size`].
 pub(super) unsafe fn base<'a>(baserel: *mut pg_sys::RelOptInfo) -> Result<&'a Base> {
@@ -135,7 +144,7 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
                 &base.target.remote,
                 columns,
                 &conditions,
-                row_lock(root, (*baserel).relid),
+                row_lock(root, (*baserel).relid, base.needs_lock()),
                 base.target.options.fetch_size,
                 base.policy.writes,
                 is_changed(root, (*baserel).relid),
@@ -389,11 +398,15 @@ unsafe fn is_changed(root: *mut pg_sys::PlannerInfo, relid: u32) -> bool {
 ///
 /// # Safety
 /// `root` is valid.
-unsafe fn row_lock(root: *mut pg_sys::PlannerInfo, relid: u32) -> Option<(LockStrength, LockWait)> {
+unsafe fn row_lock(
+    root: *mut pg_sys::PlannerInfo,
+    relid: u32,
+    target_is_locked: bool,
+) -> Option<(LockStrength, LockWait)> {
     // SAFETY: by the contract; rowMarks is a list of PlanRowMark.
     unsafe {
         if is_changed(root, relid) {
-            return Some((LockStrength::Update, LockWait::Block));
+            return target_is_locked.then_some((LockStrength::Update, LockWait::Block));
         }
         let mark = nodes((*root).rowMarks)
             .into_iter()

@@ -16,6 +16,10 @@ pub enum Identity {
     Key(Vec<i16>),
 }
 
+/// What to do where the shard has no ctid, or one that says nothing.
+pub const NEEDS_KEY: &str =
+    "Set the option \"key\" of the columns that together identify a row of the remote relation.";
+
 impl Identity {
     /// Numbers of the columns that are compared.
     pub fn columns(&self) -> &[i16] {

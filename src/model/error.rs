@@ -23,6 +23,7 @@ impl SqlState {
     pub const READ_ONLY_TRANSACTION: SqlState = SqlState(*b"25006");
     pub const SEQUENCE_LIMIT_EXCEEDED: SqlState = SqlState(*b"2200H");
     pub const SYNTAX_ERROR: SqlState = SqlState(*b"42601");
+    pub const UNDEFINED_COLUMN: SqlState = SqlState(*b"42703");
     pub const UNDEFINED_OBJECT: SqlState = SqlState(*b"42704");
     pub const WRONG_OBJECT_TYPE: SqlState = SqlState(*b"42809");
     pub const CARDINALITY_VIOLATION: SqlState = SqlState(*b"21000");
@@ -185,13 +186,20 @@ impl FdwError {
         self
     }
 
-    /// The same with a HINT sentence, where the variant has room for one of ours.
-    pub fn with_hint(mut self, text: impl Into<String>) -> FdwError {
-        if let FdwError::Local { hint, .. }
-        | FdwError::Option { hint, .. }
-        | FdwError::Connect { hint, .. } = &mut self
-        {
-            *hint = Some(text.into());
+    /// The same with a HINT sentence, where the variant has room for one of ours, or the shard gave none.
+    pub fn with_hint(mut self, sentence: impl Into<String>) -> FdwError {
+        match &mut self {
+            FdwError::Local { hint, .. }
+            | FdwError::Option { hint, .. }
+            | FdwError::Connect { hint, .. } => *hint = Some(sentence.into()),
+            FdwError::Remote { diag, .. } => {
+                diag.hint
+                    .get_or_insert_with(|| text::to_bytes(&sentence.into()));
+            }
+            FdwError::Context { source, .. } => {
+                **source = source.as_ref().clone().with_hint(sentence);
+            }
+            _ => {}
         }
         self
     }

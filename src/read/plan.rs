@@ -2,7 +2,7 @@
 
 use crate::model::error::{FdwError, Result};
 use crate::model::expr::{Expr, Kind, Source};
-use crate::model::option::ServerOptions;
+use crate::model::option::{Isolation, ServerOptions};
 use crate::model::sql::Sql;
 use crate::model::statement::{self, LockStrength, LockWait};
 use crate::model::table::RemoteTable;
@@ -20,6 +20,8 @@ pub struct Policy {
     /// The statement also writes to foreign tables. Then a scan's text must not depend on the running plan, because
     /// a rescan has to show the rows that were there when the statement began.
     pub writes: bool,
+    /// Do all remote statements of a transaction see the same snapshot, whatever the local isolation level?
+    pub has_one_snapshot: bool,
 }
 
 impl Policy {
@@ -37,6 +39,7 @@ impl Policy {
             startup_cost: options.fdw_startup_cost,
             tuple_cost: options.fdw_tuple_cost,
             writes,
+            has_one_snapshot: options.isolation == Isolation::RepeatableRead,
         })
     }
 
@@ -189,6 +192,7 @@ mod tests {
             startup_cost: 100.0,
             tuple_cost: 0.2,
             writes,
+            has_one_snapshot: true,
         }
     }
 

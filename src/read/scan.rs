@@ -1,6 +1,8 @@
 //! A running foreign scan: rows of its remote cursor, batch by batch.
 
-use crate::model::error::Result;
+use crate::model::change::NEEDS_KEY;
+use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::table::TABLEOID;
 use crate::pg::memory::MemoryContext;
 use crate::pg::param::Params;
 use crate::pg::store::Store;
@@ -142,7 +144,8 @@ impl Scan {
             Some(values) => cursor.set_params(values),
             None => {}
         }
-        let rows = cursor.fetch(fetch_size)?;
+        let rows = cursor.fetch(fetch_size);
+        let rows = rows.map_err(|error| explain_place(error, &self.plan))?;
         let at_end = rows.ntuples() < fetch_size as usize;
         if self.plan.ahead && !at_end {
             self.cursor()?.fetch_ahead(fetch_size)?;
@@ -211,5 +214,13 @@ impl Scan {
         if let Some(store) = self.store {
             store.end();
         }
+    }
+}
+
+/// A view has neither ctid nor tableoid, which a target of UPDATE or DELETE is asked for.
+fn explain_place(error: FdwError, plan: &ScanPlan) -> FdwError {
+    match plan.columns.contains(&TABLEOID) && error.sqlstate() == SqlState::UNDEFINED_COLUMN {
+        true => error.with_hint(NEEDS_KEY),
+        false => error,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::model::change::{
     delete_from_arrays, delete_row, place_columns, update_from_arrays, update_row, Identity,
+    NEEDS_KEY,
 };
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::insert::Target as Column;
@@ -425,10 +426,6 @@ fn check_identity(
     )
     .with_detail("A row without a key cannot be found on the shard."))
 }
-
-/// What to do where a ctid is of no use.
-pub const NEEDS_KEY: &str =
-    "Set the option \"key\" of the columns that together identify a row of the remote relation.";
 
 #[cfg(test)]
 mod tests {
