@@ -38,6 +38,7 @@ scenarios! {
     insert
     routing
     conflict
+    upsert
     constraints
     update
     bounds

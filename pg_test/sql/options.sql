@@ -88,7 +88,7 @@ SELECT pg_temp.server(options) LIKE 'HV00D invalid option %' FROM unnest(ARRAY[
 SELECT pg_temp.attempt($$ALTER USER MAPPING FOR CURRENT_USER SERVER options_server OPTIONS (ADD passwort 'hush')$$);
 SELECT pg_temp.attempt($$ALTER USER MAPPING FOR CURRENT_USER SERVER options_server OPTIONS (ADD host 'hush')$$);
 SELECT pg_temp.attempt($$ALTER FOREIGN TABLE options_table OPTIONS (ADD table_nam 'x')$$);
-SELECT pg_temp.attempt($$ALTER FOREIGN TABLE options_table OPTIONS (ADD on_conflict 'nothing')$$);
+SELECT pg_temp.attempt($$ALTER FOREIGN TABLE options_table OPTIONS (ADD on_conflict 'ignore')$$);
 SELECT pg_temp.attempt($$ALTER FOREIGN TABLE options_table ALTER COLUMN id OPTIONS (ADD batch_size '1')$$);
 
 -- Extensions that are not installed only draw a warning.

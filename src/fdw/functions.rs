@@ -36,7 +36,7 @@ COMMENT ON FUNCTION shard_fdw_flush() IS 'send rows that wait for foreign server
 CREATE FUNCTION shard_fdw_stats(
         OUT server_name text, OUT user_name text, OUT batches bigint, OUT rows bigint, OUT bytes bigint,
         OUT round_trips bigint, OUT flushes_full bigint, OUT flushes_bytes bigint, OUT flushes_end bigint,
-        OUT flushes_barrier bigint, OUT flushes_savepoint bigint, OUT flushes_memory bigint, OUT wait_time double precision,
+        OUT flushes_barrier bigint, OUT flushes_savepoint bigint, OUT flushes_memory bigint, OUT flushes_repeat bigint, OUT wait_time double precision,
         OUT buffered_bytes bigint, OUT peak_buffered_bytes bigint)
     RETURNS SETOF record STRICT PARALLEL RESTRICTED LANGUAGE c
     AS 'MODULE_PATHNAME', 'shard_fdw_stats';

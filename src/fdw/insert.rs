@@ -5,7 +5,7 @@ use crate::fdw::calls;
 use crate::fdw::modify::{check_row_security, register, state_of, ModifyState};
 use crate::fdw::modify_row::rows_of;
 use crate::model::error::{FdwError, Result, SqlState};
-use crate::model::option::WriteOptions;
+use crate::model::option::{OnConflict, WriteOptions};
 use crate::pg::memory::MemoryContext;
 use crate::pg::raise::guarded;
 use crate::pg::tuple::Decoder;
@@ -465,7 +465,10 @@ pub unsafe extern "C-unwind" fn get_foreign_modify_batch_size(
             let Some(state) = insert_of(target) else {
                 return Ok(1);
             };
-            if !state.uncounted || !COPY_COUNTS_BATCHES {
+            if state.insert.on_conflict() == OnConflict::Update
+                || !state.uncounted
+                || !COPY_COUNTS_BATCHES
+            {
                 return Ok(1);
             }
             let options = &state.insert.target().options.write;

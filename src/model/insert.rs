@@ -37,13 +37,90 @@ impl Target {
     }
 }
 
+/// What an INSERT says about rows that are there already. Columns go by their remote names.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Conflict {
+    /// They are errors.
+    #[default]
+    Fail,
+    /// ON CONFLICT DO NOTHING, by whatever constraint.
+    Ignore,
+    /// The same by this key.
+    Keep { key: Vec<Vec<u8>> },
+    /// ON CONFLICT DO UPDATE by this key: these other columns get the new row's values.
+    Update {
+        key: Vec<Vec<u8>>,
+        columns: Vec<Vec<u8>>,
+    },
+}
+
+/// A name for the target of an INSERT: its own could be `excluded`.
+const ALIAS: &str = "r";
+
+impl Conflict {
+    /// What follows the table's name.
+    fn push_alias(&self, sql: &mut Sql) {
+        if matches!(self, Conflict::Update { .. }) {
+            sql.push(" AS ").push(ALIAS);
+        }
+    }
+
+    /// What follows the rows. Where no column is to be changed, the row that is there is written anew as it is: that
+    /// counts it, locks it and fires its triggers, as an UPDATE of other columns would.
+    fn push(&self, sql: &mut Sql) {
+        match self {
+            Conflict::Fail => {}
+            Conflict::Ignore => {
+                sql.push(" ON CONFLICT DO NOTHING");
+            }
+            Conflict::Keep { key } => {
+                push_key(sql, key);
+                sql.push(" DO NOTHING");
+            }
+            Conflict::Update { key, columns } => {
+                push_key(sql, key);
+                sql.push(" DO UPDATE SET ");
+                let set = |sql: &mut Sql, name: &Vec<u8>, from: &str| {
+                    sql.push_ident(name).push(" = ").push(from).push(".");
+                    sql.push_ident(name);
+                };
+                match columns.as_slice() {
+                    [] => sql.push_list(", ", key.iter().take(1), |sql, name| {
+                        set(sql, name, ALIAS);
+                    }),
+                    _ => sql.push_list(", ", columns, |sql, name| set(sql, name, "EXCLUDED")),
+                };
+            }
+        }
+    }
+}
+
+fn push_key(sql: &mut Sql, key: &[Vec<u8>]) {
+    sql.push(" ON CONFLICT (")
+        .push_list(", ", key, |sql, name| {
+            sql.push_ident(name);
+        })
+        .push(")");
+}
+
 /// What an INSERT says besides its rows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Clauses {
     /// Values for identity columns are taken as they are.
     pub overriding: bool,
-    /// ON CONFLICT DO NOTHING.
-    pub ignore_conflicts: bool,
+    pub conflict: Conflict,
+}
+
+impl Clauses {
+    /// What stands between the table's name and its columns.
+    pub(super) fn push_after_table(&self, sql: &mut Sql) {
+        self.conflict.push_alias(sql);
+    }
+
+    /// What stands after the rows.
+    pub(super) fn push_after_rows(&self, sql: &mut Sql) {
+        self.conflict.push(sql);
+    }
 }
 
 /// `INSERT INTO table (…) SELECT … FROM unnest($1, …)`: the same text whatever the number of rows. Without columns the
@@ -79,7 +156,7 @@ pub fn from_arrays(schema: &[u8], table: &[u8], columns: &[Target], clauses: &Cl
             })
             .push(")");
     }
-    tail(&mut sql, clauses);
+    clauses.push_after_rows(&mut sql);
     sql
 }
 
@@ -100,13 +177,15 @@ pub fn from_values(
             })
             .push(")");
     });
-    tail(&mut sql, clauses);
+    clauses.push_after_rows(&mut sql);
     sql
 }
 
 fn head(schema: &[u8], table: &[u8], columns: &[Target], clauses: &Clauses) -> Sql {
     let mut sql = Sql::from("INSERT INTO ");
-    push_target(&mut sql, schema, table, columns);
+    sql.push_qualified(schema, table);
+    clauses.push_after_table(&mut sql);
+    push_columns(&mut sql, columns);
     if clauses.overriding && !columns.is_empty() {
         sql.push(" OVERRIDING SYSTEM VALUE");
     }
@@ -116,18 +195,16 @@ fn head(schema: &[u8], table: &[u8], columns: &[Target], clauses: &Clauses) -> S
 /// `"schema"."table" ("column", …)`, without parentheses where there are no columns.
 pub(super) fn push_target(sql: &mut Sql, schema: &[u8], table: &[u8], columns: &[Target]) {
     sql.push_qualified(schema, table);
+    push_columns(sql, columns);
+}
+
+fn push_columns(sql: &mut Sql, columns: &[Target]) {
     if !columns.is_empty() {
         sql.push(" (")
             .push_list(", ", columns, |sql, column| {
                 sql.push_ident(&column.name);
             })
             .push(")");
-    }
-}
-
-fn tail(sql: &mut Sql, clauses: &Clauses) {
-    if clauses.ignore_conflicts {
-        sql.push(" ON CONFLICT DO NOTHING");
     }
 }
 
@@ -173,7 +250,7 @@ mod tests {
     fn one_column_names_the_schema_of_unnest() {
         let clauses = Clauses {
             overriding: true,
-            ignore_conflicts: true,
+            conflict: Conflict::Ignore,
         };
         assert_eq!(
             text(from_arrays(b"r", b"t", &[binary("a")], &clauses)),
@@ -188,6 +265,37 @@ mod tests {
             text(from_arrays(b"r", b"t", &[], &Clauses::default())),
             "INSERT INTO \"r\".\"t\" SELECT FROM pg_catalog.generate_series(1, $1::pg_catalog.int8)"
         );
+    }
+
+    #[test]
+    fn conflicts_by_key() {
+        let names = |names: &[&str]| names.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let sql = |conflict| {
+            let clauses = Clauses {
+                overriding: true,
+                conflict,
+            };
+            text(from_values(b"r", b"excluded", &[cast("k")], &clauses, 1))
+        };
+        let key = || names(&["k", "K 2"]);
+        assert_eq!(
+            sql(Conflict::Keep { key: key() }),
+            "INSERT INTO \"r\".\"excluded\" (\"k\") OVERRIDING SYSTEM VALUE VALUES ($1) ON CONFLICT (\"k\", \"K 2\") DO NOTHING"
+        );
+        let update = |columns| {
+            sql(Conflict::Update {
+                key: key(),
+                columns: names(columns),
+            })
+        };
+        let head =
+            "INSERT INTO \"r\".\"excluded\" AS r (\"k\") OVERRIDING SYSTEM VALUE VALUES ($1) \
+             ON CONFLICT (\"k\", \"K 2\") DO UPDATE SET ";
+        assert_eq!(
+            update(&["v", "w"]),
+            format!("{head}\"v\" = EXCLUDED.\"v\", \"w\" = EXCLUDED.\"w\"")
+        );
+        assert_eq!(update(&[]), format!("{head}\"k\" = r.\"k\""));
     }
 
     #[test]

@@ -74,7 +74,7 @@ fn push_conditions(sql: &mut Sql, conditions: &[Sql]) {
     }
 }
 
-/// `INSERT INTO table (columns) VALUES ($1, …) [ON CONFLICT DO NOTHING] [RETURNING returning]`.
+/// `INSERT INTO table (columns) VALUES ($1, …) [ON CONFLICT …] [RETURNING returning]`.
 pub fn insert_row(
     table: &RemoteTable,
     columns: &[i16],
@@ -83,6 +83,7 @@ pub fn insert_row(
 ) -> Sql {
     let mut sql = Sql::from("INSERT INTO ");
     sql.push_qualified(&table.schema, &table.name);
+    clauses.push_after_table(&mut sql);
     if columns.is_empty() {
         sql.push(" DEFAULT VALUES");
     } else {
@@ -98,9 +99,7 @@ pub fn insert_row(
             })
             .push(")");
     }
-    if clauses.ignore_conflicts {
-        sql.push(" ON CONFLICT DO NOTHING");
-    }
+    clauses.push_after_rows(&mut sql);
     push_returning(&mut sql, table, returning);
     sql
 }

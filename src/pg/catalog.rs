@@ -48,6 +48,9 @@ pub struct Column {
     pub attnum: i16,
     pub name: Vec<u8>,
     pub type_oid: Oid,
+    pub typmod: i32,
+    /// Invalid for a type that has none.
+    pub collation: Oid,
     /// `'s'` for stored, `'v'` for virtual generated columns, 0 otherwise.
     pub generated: u8,
     pub options: Vec<OptionPair>,
@@ -222,6 +225,8 @@ pub unsafe fn describe(raw: pg_sys::Relation) -> Result<Relation> {
                 attnum: attribute.attnum,
                 name: bytes(attribute.attname.data.as_ptr()),
                 type_oid: attribute.atttypid,
+                typmod: attribute.atttypmod,
+                collation: attribute.attcollation,
                 generated: attribute.attgenerated as u8,
                 options,
             });

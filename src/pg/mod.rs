@@ -14,6 +14,7 @@ pub mod extension;
 pub mod fd;
 pub mod guc;
 pub mod invalidation;
+pub mod keyhash;
 pub mod list;
 pub mod memory;
 pub mod name;

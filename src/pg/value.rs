@@ -41,7 +41,7 @@ impl Row<'_> {
 
     /// The value of an attribute (from 0), None for NULL.
     #[inline]
-    fn get(&self, index: usize) -> Option<Datum> {
+    pub(super) fn get(&self, index: usize) -> Option<Datum> {
         if index >= self.count {
             return None;
         }
@@ -295,7 +295,7 @@ impl Encoder {
     }
 }
 
-fn index(column: &Column) -> usize {
+pub(super) fn index(column: &Column) -> usize {
     // Of a system column, which no row has, it is past the end.
     usize::try_from(column.attnum - 1).unwrap_or(usize::MAX)
 }

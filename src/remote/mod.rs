@@ -7,6 +7,7 @@ pub mod cache;
 pub mod connect;
 pub mod copyable;
 pub mod cursor;
+pub mod key;
 #[cfg(feature = "pg_test")]
 mod loopback;
 pub mod memory;

@@ -88,16 +88,21 @@ pub struct RemoteRelation {
 }
 
 /// Kept answers, by local relation.
-#[derive(Default)]
-pub struct KnownRelations(HashMap<Oid, (u64, Rc<RemoteRelation>)>);
+pub struct Known<T>(HashMap<Oid, (u64, Rc<T>)>);
 
-impl KnownRelations {
-    fn get(&self, relid: Oid) -> Option<Rc<RemoteRelation>> {
+impl<T> Default for Known<T> {
+    fn default() -> Known<T> {
+        Known(HashMap::new())
+    }
+}
+
+impl<T> Known<T> {
+    pub(super) fn get(&self, relid: Oid) -> Option<Rc<T>> {
         let (generation, relation) = self.0.get(&relid)?;
         (*generation == invalidation::relation_generation(relid)).then(|| relation.clone())
     }
 
-    fn put(&mut self, relid: Oid, relation: Rc<RemoteRelation>) {
+    pub(super) fn put(&mut self, relid: Oid, relation: Rc<T>) {
         let generation = invalidation::relation_generation(relid);
         self.0.insert(relid, (generation, relation));
     }
@@ -154,13 +159,16 @@ impl Session {
         if let Ok(mut relations) = self.relations.try_borrow_mut() {
             relations.clear();
         }
+        if let Ok(mut keys) = self.keys.try_borrow_mut() {
+            keys.clear();
+        }
     }
 }
 
 /// Can an error come from a shard whose relations are not any more what they were? Constraint violations and the like
 /// cannot, so that a loop that expects them does not ask again and again.
 pub fn may_mean_change(sqlstate: SqlState) -> bool {
-    const CLASSES: [&[u8]; 4] = [b"0A", b"22", b"42", b"XX"];
+    const CLASSES: [&[u8]; 5] = [b"0A", b"21", b"22", b"42", b"XX"];
     CLASSES.contains(&sqlstate.class())
 }
 

@@ -18,16 +18,19 @@ pub enum FlushCause {
     Savepoint,
     /// `shard_fdw.buffer_memory`.
     Memory,
+    /// A row whose key may be that of one that waits, where rows update those with their key.
+    Repeat,
 }
 
 impl FlushCause {
-    pub const ALL: [FlushCause; 6] = [
+    pub const ALL: [FlushCause; 7] = [
         FlushCause::Full,
         FlushCause::Bytes,
         FlushCause::End,
         FlushCause::Barrier,
         FlushCause::Savepoint,
         FlushCause::Memory,
+        FlushCause::Repeat,
     ];
 
     /// The word EXPLAIN and `shard_fdw_stats()` use.
@@ -39,6 +42,7 @@ impl FlushCause {
             FlushCause::Barrier => "barrier",
             FlushCause::Savepoint => "savepoint",
             FlushCause::Memory => "memory",
+            FlushCause::Repeat => "repeat",
         }
     }
 }
@@ -53,7 +57,7 @@ pub struct WriteStats {
     /// Bytes of their parameters and text.
     pub bytes: u64,
     /// Flushes, in the order of [`FlushCause::ALL`].
-    pub flushes: [u64; 6],
+    pub flushes: [u64; 7],
 }
 
 impl WriteStats {
@@ -187,7 +191,7 @@ mod tests {
         counters.count_single(9);
         let writes = counters.writes();
         assert_eq!((writes.batches, writes.rows, writes.bytes), (2, 8, 109));
-        assert_eq!(writes.flushes, [0, 1, 0, 0, 0, 0]);
+        assert_eq!(writes.flushes, [0, 1, 0, 0, 0, 0, 0]);
         assert_eq!(FlushCause::ALL[1].name(), "bytes");
     }
 

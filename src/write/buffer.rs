@@ -18,6 +18,7 @@ use crate::remote::statement::{CopyIn, Param, Statement};
 use crate::remote::stats::{FlushCause, WriteStats};
 use crate::write::columns::Encoding;
 use crate::write::transport::Stream;
+use crate::write::upsert::Keys;
 use crate::write::waiting::Waiting;
 use std::cell::{Cell, RefCell};
 use std::ffi::CString;
@@ -101,6 +102,8 @@ pub struct RelationBuffer {
     /// Asks whether COPY can be used.
     question: Vec<Statement>,
     waiting: Waiting,
+    /// Their keys, where a batch may hold none twice.
+    keys: Option<Keys>,
     has_copied: Cell<bool>,
     /// Command ids of the rows that wait, or waited last: the smallest and the greatest.
     command_ids: Cell<(u32, u32)>,
@@ -116,6 +119,7 @@ impl RelationBuffer {
         mut options: WriteOptions,
         stream: Stream,
         question: Vec<Statement>,
+        keys: Option<Keys>,
     ) -> RelationBuffer {
         if encoding.needs_parameters_per_row() {
             options.batch_size = options
@@ -129,12 +133,18 @@ impl RelationBuffer {
             options,
             stream,
             question,
+            keys,
             has_copied: Cell::new(false),
             command_ids: Cell::default(),
             is_closed: Cell::new(false),
         };
         buffer.follow_stream();
         buffer
+    }
+
+    /// Notes the key of a row that is to be added. False: the rows that wait have to be sent before, and then its key noted.
+    pub fn note_key(&self, row: &Row) -> bool {
+        self.keys.as_ref().is_none_or(|keys| keys.add(row))
     }
 
     /// Encodes a row and adds it. `command_id`: that of its statement.
@@ -267,6 +277,13 @@ impl RelationBuffer {
         }
     }
 
+    fn take_rows(&self) -> Tuples {
+        if let Some(keys) = &self.keys {
+            keys.clear();
+        }
+        self.waiting.take()
+    }
+
     /// As many multi-row INSERTs as `batch_size` asks for.
     fn insert_batches(&self, rows: &Tuples, cause: FlushCause, batches: &mut Vec<Batch>) {
         let forms = self.forms.borrow();
@@ -359,7 +376,7 @@ impl PendingRows for RelationBuffer {
         if self.is_empty() {
             return Vec::new();
         }
-        let mut rows = self.waiting.take();
+        let mut rows = self.take_rows();
         let copy = self.forms.borrow().copy.clone();
         let mut batches = Vec::new();
         match copy.filter(|_| self.stream.copies(rows.count(), rows.bytes())) {
@@ -404,6 +421,6 @@ impl PendingRows for RelationBuffer {
 
     fn discard(&self) {
         self.is_closed.set(true);
-        drop(self.waiting.take());
+        drop(self.take_rows());
     }
 }

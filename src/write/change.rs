@@ -171,6 +171,7 @@ impl Change {
         let encoding = |attnums: &[i16]| {
             let sent = Sent {
                 attnums: attnums.to_vec(),
+                named: Vec::new(),
                 overriding: false,
             };
             Encoding::new(&self.target, &sent, &remote, session.shard_version())

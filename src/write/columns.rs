@@ -13,6 +13,8 @@ const CHAR: u32 = 18;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
     pub attnums: Vec<i16>,
+    /// Those of them that the statement names.
+    pub named: Vec<i16>,
     /// A column that the shard usually fills is among them: its values are to be taken as they are.
     pub overriding: bool,
 }
@@ -22,19 +24,24 @@ impl Sent {
     pub fn new(target: &Target, is_named: impl Fn(i16) -> bool) -> Sent {
         let mut sent = Sent {
             attnums: Vec::with_capacity(target.relation.columns.len()),
+            named: Vec::new(),
             overriding: false,
         };
         for column in &target.relation.columns {
             if column.generated != 0 {
                 continue;
             }
+            let is_named = is_named(column.attnum);
             if target.remote_default.contains(&column.attnum) {
-                if !is_named(column.attnum) {
+                if !is_named {
                     continue;
                 }
                 sent.overriding = true;
             }
             sent.attnums.push(column.attnum);
+            if is_named {
+                sent.named.push(column.attnum);
+            }
         }
         sent
     }

@@ -1,8 +1,8 @@
 //! INSERT and COPY into one foreign table, within one statement.
 
 use crate::model::error::{FdwError, Result, SqlState};
-use crate::model::insert::Clauses;
-use crate::model::option::{FlushPolicy, Transport, WriteOptions};
+use crate::model::insert::{Clauses, Conflict};
+use crate::model::option::{FlushPolicy, OnConflict, Transport, WriteOptions};
 use crate::model::sql::Sql;
 use crate::model::statement::insert_row;
 use crate::pg::target::Target;
@@ -24,6 +24,7 @@ use crate::write::known::{remote_relation, tables_of_tree};
 use crate::write::policy::{self, Circumstances, SingleReason};
 use crate::write::single::SingleRow;
 use crate::write::transport::Stream;
+use crate::write::upsert::{self, Keys};
 use pgrx::pg_sys::Oid;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -54,9 +55,10 @@ pub struct Place {
     pub user: Oid,
     pub command_id: u32,
     pub counting: Counting,
-    /// An INSERT, not the part of another command.
-    pub is_insert: bool,
+    /// The statement says ON CONFLICT DO NOTHING.
     pub ignore_conflicts: bool,
+    /// It is an INSERT or COPY; others insert what they move, and know nothing of the option `on_conflict`.
+    pub is_insert: bool,
 }
 
 /// What has become of a row.
@@ -90,6 +92,8 @@ pub struct Insert {
     place: Place,
     target: Rc<Target>,
     usage: Usage,
+    /// The option as far as it counts: the clause of a statement goes before it.
+    on_conflict: OnConflict,
     mode: Option<Mode>,
     reason: Option<SingleReason>,
     wants_stored_row: bool,
@@ -105,10 +109,18 @@ impl Insert {
     /// Neither connects nor asks the shard anything.
     pub fn new(place: Place) -> Result<Insert> {
         let target = Target::known(place.relid)?;
+        let on_conflict = match place.is_insert && !place.ignore_conflicts {
+            true => target.options.on_conflict,
+            false => OnConflict::Error,
+        };
+        if on_conflict != OnConflict::Error {
+            upsert::check_key(&target)?;
+        }
         Ok(Insert {
             place,
             usage: Usage::new(target.server.oid, place.user),
             target,
+            on_conflict,
             mode: None,
             reason: None,
             wants_stored_row: false,
@@ -131,6 +143,10 @@ impl Insert {
         self.place.counting == Counting::AtOnce || self.is_kept
     }
 
+    pub fn on_conflict(&self) -> OnConflict {
+        self.on_conflict
+    }
+
     /// Has the first row decided how rows travel?
     pub fn has_started(&self) -> bool {
         self.mode.is_some()
@@ -148,6 +164,9 @@ impl Insert {
     /// For COPY, before its first row: can the shard store fewer rows than it is given? Asked anew each time, for
     /// all leaves of the tree on that server at once.
     pub fn shard_may_drop_rows(&mut self) -> Result<bool> {
+        if self.on_conflict == OnConflict::Nothing {
+            return Ok(true);
+        }
         let session = self.usage.session()?;
         if !session.asked_by(self.place.command_id, self.place.root) {
             session.ask_relations(&tables_of_tree(
@@ -172,6 +191,10 @@ impl Insert {
         self.reason = circumstances
             .single_reason(self.target.options.write.batch_size)
             .or(forced);
+        if self.reason.is_none() && self.on_conflict == OnConflict::Update {
+            let place = (self.place.relid, self.place.root);
+            self.reason = upsert::single_reason(&session, &self.target, &sent, place)?;
+        }
         self.wants_stored_row = circumstances.needs_stored_row();
         let clauses = self.clauses(&sent);
         self.mode = Some(if self.reason.is_some() {
@@ -198,7 +221,7 @@ impl Insert {
     fn may_be_kept(&self, clauses: &Clauses) -> bool {
         self.place.is_insert
             && self.place.counting == Counting::AtFlush
-            && !clauses.ignore_conflicts
+            && clauses.conflict == Conflict::Fail
             && policy::flush_policy(&self.target.options.write) == FlushPolicy::Transaction
     }
 
@@ -296,8 +319,12 @@ impl Insert {
             level: xact::nest_level(),
             kept,
         };
+        let keys = match self.on_conflict {
+            OnConflict::Update => Keys::new(&self.target),
+            OnConflict::Error | OnConflict::Nothing => None,
+        };
         Ok(RelationBuffer::new(
-            owner, encoding, options, stream, question,
+            owner, encoding, options, stream, question, keys,
         ))
     }
 
@@ -338,7 +365,10 @@ impl Insert {
     fn clauses(&self, sent: &Sent) -> Clauses {
         Clauses {
             overriding: sent.overriding,
-            ignore_conflicts: self.place.ignore_conflicts,
+            conflict: match self.place.ignore_conflicts {
+                true => Conflict::Ignore,
+                false => upsert::conflict(self.on_conflict, &self.target, sent),
+            },
         }
     }
 
@@ -372,7 +402,12 @@ impl Insert {
                 is_kept = self.may_be_kept(&self.clauses(&sent));
                 (
                     (sql, write.transport == Transport::Copy),
-                    circumstances.single_reason(write.batch_size),
+                    circumstances.single_reason(write.batch_size).or_else(|| {
+                        match self.on_conflict {
+                            OnConflict::Update => upsert::local_reason(&self.target, &sent),
+                            OnConflict::Error | OnConflict::Nothing => None,
+                        }
+                    }),
                 )
             }
         };
@@ -402,6 +437,11 @@ impl Insert {
         match self.mode.as_mut() {
             Some(Mode::Buffered(buffer)) => {
                 session.check()?;
+                if !buffer.note_key(row) {
+                    let rows: Rc<dyn PendingRows> = buffer.clone();
+                    session.flush(&rows, FlushCause::Repeat)?;
+                    buffer.note_key(row);
+                }
                 let appended = buffer.append(row, self.place.command_id)?;
                 self.accepted += 1;
                 if let Some(cause) = appended.full {
@@ -485,6 +525,7 @@ impl Insert {
                 )?;
                 let (_, answered) = buffer.totals();
                 if answered != self.accepted {
+                    session.forget_relations();
                     return Err(self.miscounted(answered));
                 }
             }
@@ -532,8 +573,10 @@ fn obstacle(
     remote: &RemoteRelation,
     transport: Transport,
 ) -> Option<&'static str> {
-    if clauses.ignore_conflicts {
+    if clauses.conflict == Conflict::Ignore {
         Some("the statement has ON CONFLICT")
+    } else if clauses.conflict != Conflict::Fail {
+        Some("the foreign table has the option \"on_conflict\"")
     } else if sent.attnums.is_empty() {
         Some("no column gets a value")
     } else if transport == Transport::Auto && !remote.can_be_locked {

@@ -13,4 +13,5 @@ pub mod policy;
 pub mod rowwise;
 pub mod single;
 pub mod transport;
+pub mod upsert;
 mod waiting;

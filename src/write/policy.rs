@@ -29,6 +29,8 @@ pub enum SingleReason {
     KeyRepeated,
     /// COPY counts rows as they are handed over, and the shard may store fewer.
     UncountedCopy,
+    /// The option `on_conflict` is `update`, and nobody can tell here which rows have the same key there, because of this.
+    Upsert(&'static str),
 }
 
 impl SingleReason {
@@ -48,6 +50,9 @@ impl SingleReason {
             SingleReason::KeyChanged => "the key is changed",
             SingleReason::KeyRepeated => "a join may repeat a key",
             SingleReason::UncountedCopy => "the shard may store fewer rows than COPY counts",
+            SingleReason::Upsert(why) => {
+                return Cow::Owned(format!("on_conflict is update, {why}"))
+            }
         })
     }
 }

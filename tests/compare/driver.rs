@@ -234,10 +234,14 @@ impl Side {
     }
 
     fn step(&mut self, step: &Step) -> Option<Reply> {
+        let sql = match self.is_local() {
+            true => &step.local_sql,
+            false => &step.sql,
+        };
         let client = self.client(step.place)?;
         let reply = match &step.data {
-            Some(data) => client.copy_in(&step.sql, data.as_bytes()),
-            None => client.run(&step.sql),
+            Some(data) => client.copy_in(sql, data.as_bytes()),
+            None => client.run(sql),
         };
         match &step.feed {
             None => Some(reply),

@@ -15,6 +15,10 @@
 //! @local                                 the next statement is for the side with local tables alone
 //! @foreign                               the next statement is for the side with foreign tables alone
 //! @remote s1                             the next statement is for shard s1 alone
+//! @clause ON CONFLICT DO NOTHING         from here on, local tables have this where a statement says /**/
+//! @upsert t KEY k, j SET v               rows for t change v of a row with the same k and j: by the options of a foreign
+//!                                        table, and one by one in a trigger of a local one, where a statement with
+//!                                        ON CONFLICT could not hit a row twice; with "NULLS" at the end NULLs are equal
 //! @feed COPY t FROM STDIN BINARY         the next statement is a COPY TO STDOUT, whose output is fed to this one
 //! ```
 
@@ -35,6 +39,8 @@ pub struct Step {
     pub line: usize,
     pub place: Place,
     pub sql: String,
+    /// The same for the side with local tables.
+    pub local_sql: String,
     pub data: Option<String>,
     /// The COPY that takes this one's output.
     pub feed: Option<String>,
@@ -73,10 +79,12 @@ pub struct Scenario {
 pub fn parse(text: &str) -> Vec<Scenario> {
     let mut scenarios: Vec<Scenario> = Vec::new();
     let mut next = Next::default();
+    let mut clause = String::new();
     let mut lines = text.lines().enumerate();
     while let Some((number, line)) = lines.next() {
         let line_number = number + 1;
         if let Some(name) = line.strip_prefix("== ") {
+            clause.clear();
             scenarios.push(Scenario {
                 name: name.trim().to_string(),
                 ..Scenario::default()
@@ -94,6 +102,8 @@ pub fn parse(text: &str) -> Vec<Scenario> {
             match word {
                 "eager" => scenario.eager = true,
                 "since" => scenario.since = rest.parse().expect("a major version"),
+                "clause" => clause = rest.to_string(),
+                "upsert" => scenario.items.extend(upsert(rest, line_number)),
                 "table" => {
                     let body = statement("", &mut lines);
                     scenario.items.push(Item::Table(table(rest, &body)));
@@ -119,6 +129,7 @@ pub fn parse(text: &str) -> Vec<Scenario> {
         scenario.items.push(Item::Step(Step {
             line: line_number,
             place: next.place.unwrap_or(Place::Both),
+            local_sql: sql.replace("/**/", &clause),
             sql,
             data,
             feed: next.feed,
@@ -194,4 +205,59 @@ fn table(head: &str, body: &str) -> Table {
         columns: lines.next().unwrap_or_default().trim().to_string(),
         constraints: lines.map(str::trim).collect::<Vec<_>>().join(" "),
     }
+}
+
+/// `table KEY columns SET columns [NULLS]`
+fn upsert(words: &str, line: usize) -> [Item; 2] {
+    let (words, equal) = match words.strip_suffix(" NULLS") {
+        Some(words) => (words, "IS NOT DISTINCT FROM"),
+        None => (words, "="),
+    };
+    let (table, columns) = words.split_once(" KEY ").expect("@upsert table KEY");
+    let (key, set) = columns.split_once(" SET ").expect("SET columns");
+    let each = |columns: &str, separator: &str, text: &dyn Fn(&str) -> String| {
+        let columns: Vec<String> = columns.split(", ").map(text).collect();
+        columns.join(separator)
+    };
+    let options = each(key, ", ", &|column| {
+        format!("ALTER {column} OPTIONS (ADD key 'true')")
+    });
+    let same = each(key, " AND ", &|column| {
+        format!("r.{column} {equal} NEW.{column}")
+    });
+    let changes = each(set, " ", &|column| {
+        format!("there.{column} := NEW.{column};")
+    });
+    let step = |place, sql: String| {
+        Item::Step(Step {
+            line,
+            place,
+            local_sql: sql.clone(),
+            sql,
+            data: None,
+            feed: None,
+            error: None,
+            loose: false,
+        })
+    };
+    [
+        step(
+            Place::Foreign,
+            format!("ALTER FOREIGN TABLE {table} OPTIONS (ADD on_conflict 'update'), {options}"),
+        ),
+        // Fires after those of the scenario.
+        step(
+            Place::Local,
+            format!(
+                "CREATE FUNCTION w.upsert_{table}() RETURNS trigger LANGUAGE plpgsql AS $$
+                 DECLARE there w.{table};
+                 BEGIN
+                     DELETE FROM w.{table} AS r WHERE {same} RETURNING * INTO there;
+                     IF FOUND THEN {changes} RETURN there; END IF;
+                     RETURN NEW;
+                 END $$;
+                 CREATE TRIGGER zz_upsert BEFORE INSERT ON w.{table} FOR EACH ROW EXECUTE FUNCTION w.upsert_{table}()"
+            ),
+        ),
+    ]
 }

@@ -15,8 +15,8 @@ mod validate;
 pub use settings::push_setting;
 pub use table::Context;
 pub use typed::{
-    conninfo, ColumnOptions, FlushPolicy, ImportOptions, Isolation, MappingOptions, ServerOptions,
-    TableOptions, Transport, WriteOptions,
+    conninfo, ColumnOptions, FlushPolicy, ImportOptions, Isolation, MappingOptions, OnConflict,
+    ServerOptions, TableOptions, Transport, WriteOptions,
 };
 pub use validate::{superuser_only, validate};
 

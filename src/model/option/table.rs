@@ -155,7 +155,7 @@ pub static OPTIONS: &[OptionDef] = &[
         COLUMN,
         Kind::Bool,
         "false",
-        "one of the columns that together identify a row of the remote table where its ctid cannot, as for a view or a foreign table",
+        "one of the columns that together identify a row of the remote table where its ctid cannot, as for a view or a foreign table; those by which `on_conflict` finds the row that is there",
     ),
     works(
         "batch_size",
@@ -190,6 +190,13 @@ pub static OPTIONS: &[OptionDef] = &[
         Kind::Choice(&["row", "call", "statement", "transaction"]),
         "statement",
         "when rows have to be on the shard: each at once; at once if the statement calls functions in procedural languages while it writes; when the statement ends; when the transaction ends; see *Flush policies* below",
+    ),
+    works(
+        "on_conflict",
+        TABLE,
+        Kind::Choice(&["error", "nothing", "update"]),
+        "error",
+        "what INSERT and COPY do with a row whose `key` columns are those of a row that is there: fail, leave that row alone, or give its other columns the values of the new row; see *Upsert* below",
     ),
     works(
         "fetch_size",

@@ -51,6 +51,14 @@ impl FlushPolicy {
     }
 }
 
+/// What an INSERT or COPY does with a row whose key is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnConflict {
+    Error,
+    Nothing,
+    Update,
+}
+
 /// How rows are written, and when a batch is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteOptions {
@@ -87,6 +95,7 @@ pub struct TableOptions {
     pub table_name: Option<Vec<u8>>,
     pub updatable: bool,
     pub truncatable: bool,
+    pub on_conflict: OnConflict,
     /// Rows, from 1 up.
     pub fetch_size: u32,
     pub write: WriteOptions,
@@ -162,6 +171,11 @@ impl TableOptions {
             table_name: source.name("table_name")?,
             updatable: source.boolean("updatable")?,
             truncatable: source.boolean("truncatable")?,
+            on_conflict: match source.choice("on_conflict")? {
+                "nothing" => OnConflict::Nothing,
+                "update" => OnConflict::Update,
+                _ => OnConflict::Error,
+            },
             fetch_size: source.count("fetch_size")?,
             write: WriteOptions {
                 batch_size: source.count("batch_size")? as usize,
@@ -385,6 +399,7 @@ mod tests {
         let table = TableOptions::new(&[], &[]).unwrap();
         assert_eq!((table.schema_name, table.table_name), (None, None));
         assert!(table.updatable && table.truncatable);
+        assert_eq!(table.on_conflict, OnConflict::Error);
         assert_eq!(table.fetch_size, 100);
         assert_eq!(
             table.write,
@@ -417,11 +432,13 @@ mod tests {
             ("batch_size", "2"),
             ("updatable", "on"),
             ("schema_name", "s"),
+            ("on_conflict", "update"),
             ("table_name", "t"),
         ]);
         let options = TableOptions::new(&table, &server).unwrap();
         assert_eq!(options.write.batch_size, 2);
         assert_eq!(options.write.batch_bytes, 2048);
+        assert_eq!(options.on_conflict, OnConflict::Update);
         assert_eq!(options.fetch_size, 50);
         assert!(options.updatable);
         assert_eq!(options.schema_name.as_deref(), Some(&b"s"[..]));

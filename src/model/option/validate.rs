@@ -259,7 +259,6 @@ mod tests {
     #[test]
     fn options_of_later_versions_are_unknown() {
         assert_eq!(fields(Context::Server, "two_phase_commit", "on").0, "HV00D");
-        assert_eq!(fields(Context::Table, "on_conflict", "nothing").0, "HV00D");
     }
 
     #[test]

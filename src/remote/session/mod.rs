@@ -20,9 +20,10 @@ use crate::pq::PgResult;
 use crate::remote::connect::{self, Established};
 use crate::remote::copyable::CopyQuestion;
 use crate::remote::cursor::CursorState;
+use crate::remote::key::RemoteKey;
 use crate::remote::pending::PendingRows;
 use crate::remote::queue::{Queue, Role};
-use crate::remote::relation::KnownRelations;
+use crate::remote::relation::{Known, RemoteRelation};
 use crate::remote::statement::Statement;
 use crate::remote::stats::{Counters, FlushCause};
 use pgrx::pg_sys::Oid;
@@ -76,7 +77,8 @@ pub struct Session {
     stale: Cell<bool>,
     pub(super) state: RefCell<State>,
     pending: RefCell<Vec<Rc<dyn PendingRows>>>,
-    pub(super) relations: RefCell<KnownRelations>,
+    pub(super) relations: RefCell<Known<RemoteRelation>>,
+    pub(super) keys: RefCell<Known<RemoteKey>>,
     /// By text of the question.
     copyable: RefCell<HashMap<Rc<Sql>, Rc<CopyQuestion>>>,
     /// The last command that asked about all relations below one: its id, and that relation.
@@ -108,6 +110,7 @@ impl Session {
             state: RefCell::default(),
             pending: RefCell::default(),
             relations: RefCell::default(),
+            keys: RefCell::default(),
             copyable: RefCell::default(),
             asked_by: Cell::new((0, Oid::INVALID)),
             has_ordered: Cell::new(false),

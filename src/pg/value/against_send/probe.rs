@@ -21,6 +21,8 @@ impl Probe {
             name: b"v".to_vec(),
             type_oid,
             generated: 0,
+            typmod: -1,
+            collation: Oid::INVALID,
             options: vec![],
         };
         let (mut send, mut is_varlena) = (Oid::INVALID, false);
