@@ -91,6 +91,9 @@ SELECT try($$SELECT array_agg(shard_fdw_nextval('seq', 'seq_ids')) FROM generate
 SELECT shard_fdw_setval('seq', 'seq_ids', 1000), shard_fdw_currval('seq', 'seq_ids'), shard_fdw_nextval('seq', 'seq_ids');
 SELECT shard_fdw_setval('seq', 'seq_ids', 2000, false), shard_fdw_currval('seq', 'seq_ids'), shard_fdw_nextval('seq', 'seq_ids');
 SELECT last_value FROM public.seq_ids;
+-- As the first thing that a connection is used for.
+SELECT shard_fdw_disconnect('seq');
+SELECT shard_fdw_setval('seq', 'seq_ids', 3000), shard_fdw_nextval('seq', 'seq_ids');
 
 -- The end: every value is handed out, and then the error.
 SET shard_fdw.sequence_range = 1000;

@@ -236,26 +236,31 @@ impl Autocommit {
         make: &impl Fn(Facts) -> Vec<Transaction>,
     ) -> Result<Vec<Outcome>> {
         let is_pooled = link.established.pooled;
-        let mut transactions = make(Facts {
-            is_new: !link.is_known,
-            is_pooled,
-        });
-        // What the pooler's server has been told is not known.
-        let settings: Transaction = match is_pooled {
+        let is_new = !link.is_known;
+        let mut transactions = make(Facts { is_new, is_pooled });
+        // What a pooler's server has been told last is not known.
+        let mut settings: Transaction = match is_pooled {
             true => connect::of_transaction(&self.options)
                 .into_iter()
                 .map(Statement::plain)
                 .collect(),
             false => Vec::new(),
         };
+        if is_new || is_pooled {
+            // The option session_settings may have named another path.
+            let path =
+                format!("SELECT pg_catalog.set_config('search_path', 'pg_catalog', {is_pooled})");
+            settings.push(Statement::plain(path.as_str()));
+        }
         let extra = settings.len();
-        for transaction in &mut transactions {
+        let told = if is_pooled { transactions.len() } else { 1 };
+        for transaction in transactions.iter_mut().take(told) {
             transaction.splice(0..0, settings.iter().cloned());
         }
         let connection = &mut link.established.connection;
         self.send(connection, &transactions)?;
         let mut outcomes = self.receive(connection, &transactions)?;
-        for outcome in &mut outcomes {
+        for outcome in outcomes.iter_mut().take(told) {
             let count = extra.min(outcome.results.len());
             outcome.results.drain(..count);
         }

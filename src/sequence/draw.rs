@@ -12,9 +12,10 @@ use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::range::{Size, Values};
 use crate::model::sql::Sql;
 use crate::pq::PgResult;
-use crate::remote::autocommit::{Autocommit, Facts, Outcome, Transaction};
+use crate::remote::autocommit::{Autocommit, Outcome, Transaction};
 use crate::remote::statement::{Param, Statement, Subject};
 use pgrx::pg_sys::Oid;
+use std::cell::Cell;
 use std::fmt::Write;
 use std::rc::Rc;
 
@@ -65,13 +66,11 @@ pub struct Drawn {
 
 /// Draws values. `name` is the sequence in quotes, as `"schema"."name"`.
 pub fn draw(connection: &Autocommit, user: Oid, name: &Sql, size: Size) -> Result<Drawn> {
-    let mut outcomes = connection.ask(user, true, |facts| draw_message(name, size, facts))?;
-    // What a new connection is told comes before.
-    let outcome = outcomes.pop().unwrap_or_default();
-    if let Some(error) = outcomes.into_iter().find_map(|before| before.error) {
-        connection.disconnect();
-        return Err(error);
-    }
+    let outcome = ask(connection, user, true, |is_pooled| {
+        vec![vec![draw_statement(name, size, is_pooled)]]
+    })?
+    .pop()
+    .unwrap_or_default();
     let at_most = match size {
         Size::Cache { most } | Size::Values(most) => most,
     };
@@ -117,7 +116,7 @@ pub fn draw(connection: &Autocommit, user: Oid, name: &Sql, size: Size) -> Resul
 /// Values by a statement each. An error counts only if there is no value before it.
 fn draw_singly(connection: &Autocommit, user: Oid, name: &Sql, count: u64) -> Result<Values> {
     let count = count.clamp(1, NEAR_THE_END) as usize;
-    let outcomes = connection.ask(user, true, |_| {
+    let outcomes = ask(connection, user, true, |_| {
         vec![vec![single(name); count], vec![Statement::plain(FLUSH)]]
     })?;
     let mut outcomes = outcomes.into_iter();
@@ -144,7 +143,7 @@ pub fn set(
     value: i64,
     is_called: bool,
 ) -> Result<()> {
-    let mut outcomes = connection.ask(user, false, |_| {
+    let mut outcomes = ask(connection, user, false, |_| {
         let mut sql = Sql::from("SELECT pg_catalog.setval(");
         sql.push_literal(name.as_bytes());
         // Numbers write to a text without fail.
@@ -157,41 +156,58 @@ pub fn set(
         .map_or(Ok(()), Err)
 }
 
-fn draw_message(name: &Sql, size: Size, facts: Facts) -> Vec<Transaction> {
+/// Runs the transactions that `make` gives when told whether there is a pooler in between, and returns how each went. A
+/// connection that is new is told first what it needs for [`draw_statement`].
+fn ask(
+    connection: &Autocommit,
+    user: Oid,
+    repeatable: bool,
+    make: impl Fn(bool) -> Vec<Transaction>,
+) -> Result<Vec<Outcome>> {
+    let has_begun = Cell::new(false);
+    let mut outcomes = connection.ask(user, repeatable, |facts| {
+        let mut transactions = make(facts.is_pooled);
+        has_begun.set(facts.is_new && !facts.is_pooled);
+        if has_begun.get() {
+            // Planning takes as long as drawing some hundred values.
+            let prepare = format!("PREPARE shard_fdw_draw(text, int4, int4) AS {DRAW}");
+            let begin = vec![
+                Statement::plain("SET plan_cache_mode = force_generic_plan"),
+                Statement::plain(prepare.as_str()),
+            ];
+            transactions.insert(0, begin);
+        }
+        transactions
+    })?;
+    if has_begun.get() {
+        if let Some(error) = outcomes.remove(0).error {
+            connection.disconnect();
+            return Err(error);
+        }
+    }
+    Ok(outcomes)
+}
+
+fn draw_statement(name: &Sql, size: Size, is_pooled: bool) -> Statement {
     let (wanted, most) = match size {
         Size::Cache { most } => (0, most),
         Size::Values(count) => (count, count),
     };
-    // A session_settings may have named another path. The names here need none, but the operators do.
-    let path = format!(
-        "SELECT pg_catalog.set_config('search_path', 'pg_catalog', {})",
-        facts.is_pooled
-    );
-    if facts.is_pooled {
-        let mut draw = about(name, Sql::from(DRAW));
+    if is_pooled {
         let number = |value: u32| Param::binary(INT4OID, value.to_be_bytes().to_vec());
-        draw.params = vec![
-            Param::binary(TEXTOID, name.as_bytes().to_vec()),
-            number(wanted),
-            number(most),
-        ];
-        return vec![vec![Statement::plain(path.as_str()), draw]];
+        return Statement {
+            params: vec![
+                Param::binary(TEXTOID, name.as_bytes().to_vec()),
+                number(wanted),
+                number(most),
+            ],
+            ..about(name, Sql::from(DRAW))
+        };
     }
     let mut execute = Sql::from("EXECUTE shard_fdw_draw(");
     execute.push_literal(name.as_bytes());
     let _ = write!(execute, ", {wanted}, {most})");
-    let mut message = Vec::new();
-    if facts.is_new {
-        // Planning takes as long as drawing some hundred values.
-        let prepare = format!("PREPARE shard_fdw_draw(text, int4, int4) AS {DRAW}");
-        message.push(vec![
-            Statement::plain(path.as_str()),
-            Statement::plain("SET plan_cache_mode = force_generic_plan"),
-            Statement::plain(prepare.as_str()),
-        ]);
-    }
-    message.push(vec![about(name, execute)]);
-    message
+    about(name, execute)
 }
 
 fn single(name: &Sql) -> Statement {
