@@ -89,7 +89,7 @@ pub fn place_columns() -> Vec<Column> {
         .into()
 }
 
-/// `UPDATE table AS t SET column = v.cN, … FROM unnest($1, …) AS v(…) WHERE …`: the same text whatever the number of rows.
+/// `UPDATE table AS t SET column = v.cN, … FROM (SELECT unnest($1) AS c1, …) AS v WHERE …`: the same text whatever the number of rows.
 /// `identity`: its columns, in order; `generated`: numbers of the columns that are set to DEFAULT.
 pub fn update_from_arrays(
     table: &RemoteTable,
@@ -117,12 +117,22 @@ pub fn update_from_arrays(
     sql
 }
 
-/// `DELETE FROM table AS t USING unnest($1, …) AS v(…) WHERE …`, as [`update_from_arrays`].
+/// `DELETE FROM table AS t USING (SELECT unnest($1) AS c1, …) AS v WHERE …`, as [`update_from_arrays`].
 pub fn delete_from_arrays(table: &RemoteTable, identity: &[Column]) -> Sql {
     let mut sql = Sql::from("DELETE FROM ");
     sql.push_qualified(&table.schema, &table.name)
         .push(" AS t USING ");
     push_rows(&mut sql, identity, &[]);
+    sql
+}
+
+/// `DELETE FROM table AS t WHERE …` for places that are all in the table `$2` (an OID): no join is needed to tell them apart.
+pub fn delete_places(table: &RemoteTable, ctid: &Column) -> Sql {
+    let mut sql = Sql::from("DELETE FROM ");
+    sql.push_qualified(&table.schema, &table.name)
+        .push(" AS t WHERE ");
+    push_places(&mut sql, ctid);
+    sql.push(" AND t.tableoid = $2::pg_catalog.oid");
     sql
 }
 
@@ -134,28 +144,20 @@ fn push_value(sql: &mut Sql, column: &Column, number: usize) {
     }
 }
 
-/// The rows as `v`, and the condition that joins them with `t`.
+/// The rows as `v`, and the condition that joins them with `t`. A select list with several unnests yields its rows one by
+/// one, which `unnest` in FROM would store first.
 fn push_rows(sql: &mut Sql, identity: &[Column], columns: &[Column]) {
-    let all = || identity.iter().chain(columns).zip(1_usize..);
-    // The parser expands several arguments only under the bare name.
-    sql.push(match all().count() {
-        1 => "pg_catalog.unnest(",
-        _ => "unnest(",
-    });
-    sql.push_list(", ", all(), |sql, (column, number)| {
-        push_array(sql, column, number);
-    });
-    sql.push(") AS v(")
-        .push_list(", ", all(), |sql, (_, number)| {
-            sql.push(&format!("c{number}"));
+    let all = identity.iter().chain(columns).zip(1_usize..);
+    sql.push("(SELECT ")
+        .push_list(", ", all, |sql, (column, number)| {
+            push_unnest(sql, column, number);
+            sql.push(&format!(" AS c{number}"));
         })
-        .push(") WHERE ");
+        .push(") AS v WHERE ");
     if let [column, ..] = identity {
         if column.name == b"ctid" {
-            // Lets the shard look at these places and no others, however small the table is.
-            sql.push("t.ctid = ANY (");
-            push_array(sql, column, 1);
-            sql.push(") AND ");
+            push_places(sql, column);
+            sql.push(" AND ");
         }
     }
     sql.push_list(
@@ -168,12 +170,23 @@ fn push_rows(sql: &mut Sql, identity: &[Column], columns: &[Column]) {
     );
 }
 
-fn push_array(sql: &mut Sql, column: &Column, number: usize) {
+/// Lets the shard look at the places in `$1` and no others, however small the table is. In a subquery, because the planner
+/// would estimate for each element of a constant array how often it occurs.
+fn push_places(sql: &mut Sql, ctid: &Column) {
+    sql.push("t.ctid = ANY (ARRAY(SELECT ");
+    push_unnest(sql, ctid, 1);
+    sql.push("))");
+}
+
+/// `pg_catalog.unnest($n::type[])`.
+fn push_unnest(sql: &mut Sql, column: &Column, number: usize) {
     let element = match &column.form {
         Form::Binary { type_name, .. } => type_name,
         Form::Cast { .. } | Form::Inferred => "text",
     };
-    sql.push(&format!("${number}::pg_catalog.{element}[]"));
+    sql.push(&format!(
+        "pg_catalog.unnest(${number}::pg_catalog.{element}[])"
+    ));
 }
 
 #[cfg(test)]
@@ -241,15 +254,23 @@ mod tests {
             update_from_arrays(&table(), &place_columns(), &[binary("a"), cast("B c")], &[4])
                 .to_string(),
             "UPDATE \"s\".\"t\"\"x\" AS t SET \"a\" = v.c3, \"B c\" = v.c4::\"r\".\"mood\", \"g\" = DEFAULT \
-             FROM unnest($1::pg_catalog.tid[], $2::pg_catalog.oid[], $3::pg_catalog.int4[], $4::pg_catalog.text[]) \
-             AS v(c1, c2, c3, c4) \
-             WHERE t.ctid = ANY ($1::pg_catalog.tid[]) AND t.\"ctid\" = v.c1 AND t.\"tableoid\" = v.c2"
+             FROM (SELECT pg_catalog.unnest($1::pg_catalog.tid[]) AS c1, pg_catalog.unnest($2::pg_catalog.oid[]) AS c2, \
+             pg_catalog.unnest($3::pg_catalog.int4[]) AS c3, pg_catalog.unnest($4::pg_catalog.text[]) AS c4) AS v \
+             WHERE t.ctid = ANY (ARRAY(SELECT pg_catalog.unnest($1::pg_catalog.tid[]))) \
+             AND t.\"ctid\" = v.c1 AND t.\"tableoid\" = v.c2"
         );
         assert_eq!(
             delete_from_arrays(&table(), &place_columns()).to_string(),
             "DELETE FROM \"s\".\"t\"\"x\" AS t \
-             USING unnest($1::pg_catalog.tid[], $2::pg_catalog.oid[]) AS v(c1, c2) \
-             WHERE t.ctid = ANY ($1::pg_catalog.tid[]) AND t.\"ctid\" = v.c1 AND t.\"tableoid\" = v.c2"
+             USING (SELECT pg_catalog.unnest($1::pg_catalog.tid[]) AS c1, pg_catalog.unnest($2::pg_catalog.oid[]) AS c2) AS v \
+             WHERE t.ctid = ANY (ARRAY(SELECT pg_catalog.unnest($1::pg_catalog.tid[]))) \
+             AND t.\"ctid\" = v.c1 AND t.\"tableoid\" = v.c2"
+        );
+        assert_eq!(
+            delete_places(&table(), &place_columns()[0]).to_string(),
+            "DELETE FROM \"s\".\"t\"\"x\" AS t \
+             WHERE t.ctid = ANY (ARRAY(SELECT pg_catalog.unnest($1::pg_catalog.tid[]))) \
+             AND t.tableoid = $2::pg_catalog.oid"
         );
     }
 
@@ -258,13 +279,13 @@ mod tests {
         assert_eq!(
             update_from_arrays(&table(), &[cast("B c")], &[], &[4]).to_string(),
             "UPDATE \"s\".\"t\"\"x\" AS t SET \"g\" = DEFAULT \
-             FROM pg_catalog.unnest($1::pg_catalog.text[]) AS v(c1) \
+             FROM (SELECT pg_catalog.unnest($1::pg_catalog.text[]) AS c1) AS v \
              WHERE t.\"B c\" = v.c1::\"r\".\"mood\""
         );
         assert_eq!(
             delete_from_arrays(&table(), &[binary("a"), binary("B c")]).to_string(),
             "DELETE FROM \"s\".\"t\"\"x\" AS t \
-             USING unnest($1::pg_catalog.int4[], $2::pg_catalog.int4[]) AS v(c1, c2) \
+             USING (SELECT pg_catalog.unnest($1::pg_catalog.int4[]) AS c1, pg_catalog.unnest($2::pg_catalog.int4[]) AS c2) AS v \
              WHERE t.\"a\" = v.c1 AND t.\"B c\" = v.c2"
         );
     }

@@ -46,6 +46,12 @@ impl Tuple {
     pub fn as_ptr(self) -> pg_sys::HeapTuple {
         self.0
     }
+
+    /// Its size in bytes.
+    pub fn bytes(self) -> usize {
+        // SAFETY: the owner of the value keeps the tuple alive.
+        unsafe { (*self.0).t_len as usize }
+    }
 }
 
 /// A column that is read.

@@ -13,6 +13,11 @@ use crate::remote::cursor::Cursor;
 use crate::remote::statement::Param;
 use pgrx::pg_sys::Oid;
 
+/// A scan that reads ahead fetches up to so many times `fetch_size` rows at a time,
+const LARGEST_FETCH: u32 = 10;
+/// as long as the rows of a fetch take no more memory than this, in bytes.
+const SMALL_FETCH: usize = 128 << 10;
+
 /// Whose data a scan reads, and as of when.
 #[derive(Debug, Clone)]
 pub struct Access {
@@ -42,6 +47,8 @@ pub struct Scan {
     next: usize,
     /// Fetches since the scan began or began anew.
     fetches: u64,
+    /// Rows of the fetch that is next, or under way.
+    fetch_size: u32,
     at_end: bool,
     /// The next fetch has to open the cursor anew.
     stale: bool,
@@ -64,7 +71,6 @@ impl Scan {
         store: Option<Store>,
     ) -> Scan {
         Scan {
-            plan,
             access,
             params,
             decoder,
@@ -73,6 +79,8 @@ impl Scan {
             batch_context,
             next: 0,
             fetches: 0,
+            fetch_size: plan.fetch_size,
+            plan,
             at_end: false,
             stale: false,
             store,
@@ -132,7 +140,7 @@ impl Scan {
 
     fn fetch(&mut self) -> Result<()> {
         self.keep_batch();
-        let fetch_size = self.plan.fetch_size;
+        let fetch_size = self.fetch_size;
         let values = match self.stale || self.plan.deferred && self.fetches == 0 {
             true => Some(self.values()?),
             false => None,
@@ -148,6 +156,8 @@ impl Scan {
         let rows = rows.map_err(|error| explain_place(error, &self.plan))?;
         let at_end = rows.ntuples() < fetch_size as usize;
         if self.plan.ahead && !at_end {
+            self.fetch_size = self.next_fetch_size();
+            let fetch_size = self.fetch_size;
             self.cursor()?.fetch_ahead(fetch_size)?;
         }
         self.at_end = at_end;
@@ -155,6 +165,16 @@ impl Scan {
         self.clear_batch();
         self.batch = self.decoder.decode(&rows, self.batch_context)?;
         Ok(())
+    }
+
+    /// Twice as many rows as before, if the last ones that were decoded were small.
+    fn next_fetch_size(&self) -> u32 {
+        let bytes: usize = self.batch.iter().map(|tuple| tuple.bytes()).sum();
+        if bytes == 0 || bytes > SMALL_FETCH {
+            return self.fetch_size;
+        }
+        let largest = self.plan.fetch_size.saturating_mul(LARGEST_FETCH);
+        self.fetch_size.saturating_mul(2).min(largest)
     }
 
     fn clear_batch(&mut self) {

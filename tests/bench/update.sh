@@ -20,13 +20,14 @@ change_one() {
 }
 
 bench_update() {
-    local verb rows=$((ROWS < 100000 ? ROWS : 100000)) stock=() names=("local partitions" shard_fdw)
+    local verb rows=$((ROWS < 100000 ? ROWS : 100000)) stock=() ROWS names=("local partitions" shard_fdw)
+    ROWS=$rows
     candidate_local "local partitions" local_change
     candidate_foreign shard_fdw far_change shard_fdw main
     if has_contrib postgres_fdw; then
         stock=(postgres_fdw)
-        # The fastest that it knows: batch_size is for filling the tables only.
-        candidate_foreign postgres_fdw stock_change postgres_fdw main batch_size 1000 fetch_size 10000
+        # The option is for filling the tables only.
+        candidate_foreign postgres_fdw stock_change postgres_fdw main batch_size 1000
     fi
     for verb in update delete; do
         alternate "$verb" change_one "${names[@]}" "${stock[@]}"

@@ -206,7 +206,7 @@ pub static OPTIONS: &[OptionDef] = &[
             max: i32::MAX,
         },
         "100",
-        "rows fetched from the remote cursor at a time",
+        "rows fetched from the remote cursor at a time; UPDATE and DELETE fetch up to ten times as many while the rows are small",
     ),
     works(
         "updatable",
