@@ -139,9 +139,7 @@ pub fn delete_places(table: &RemoteTable, ctid: &Column) -> Sql {
 /// The value of a column in a row of `v`.
 fn push_value(sql: &mut Sql, column: &Column, number: usize) {
     sql.push(&format!("v.c{number}"));
-    if let Form::Cast { schema, name } = &column.form {
-        sql.push("::").push_qualified(schema, name);
-    }
+    column.push_cast(sql);
 }
 
 /// The rows as `v`, and the condition that joins them with `t`. A select list with several unnests yields its rows one by
@@ -150,7 +148,7 @@ fn push_rows(sql: &mut Sql, identity: &[Column], columns: &[Column]) {
     let all = identity.iter().chain(columns).zip(1_usize..);
     sql.push("(SELECT ")
         .push_list(", ", all, |sql, (column, number)| {
-            push_unnest(sql, column, number);
+            column.push_unnest(sql, number);
             sql.push(&format!(" AS c{number}"));
         })
         .push(") AS v WHERE ");
@@ -174,19 +172,8 @@ fn push_rows(sql: &mut Sql, identity: &[Column], columns: &[Column]) {
 /// would estimate for each element of a constant array how often it occurs.
 fn push_places(sql: &mut Sql, ctid: &Column) {
     sql.push("t.ctid = ANY (ARRAY(SELECT ");
-    push_unnest(sql, ctid, 1);
+    ctid.push_unnest(sql, 1);
     sql.push("))");
-}
-
-/// `pg_catalog.unnest($n::type[])`.
-fn push_unnest(sql: &mut Sql, column: &Column, number: usize) {
-    let element = match &column.form {
-        Form::Binary { type_name, .. } => type_name,
-        Form::Cast { .. } | Form::Inferred => "text",
-    };
-    sql.push(&format!(
-        "pg_catalog.unnest(${number}::pg_catalog.{element}[])"
-    ));
 }
 
 #[cfg(test)]

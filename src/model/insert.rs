@@ -35,6 +35,24 @@ impl Target {
             Form::Cast { .. } | Form::Inferred => TEXT,
         }
     }
+
+    /// `pg_catalog.unnest($n::type[])`: its values.
+    pub(super) fn push_unnest(&self, sql: &mut Sql, number: usize) {
+        let element = match &self.form {
+            Form::Binary { type_name, .. } => type_name,
+            Form::Cast { .. } | Form::Inferred => "text",
+        };
+        sql.push(&format!(
+            "pg_catalog.unnest(${number}::pg_catalog.{element}[])"
+        ));
+    }
+
+    /// What makes the column's type of a value.
+    pub(super) fn push_cast(&self, sql: &mut Sql) {
+        if let Form::Cast { schema, name } = &self.form {
+            sql.push("::").push_qualified(schema, name);
+        }
+    }
 }
 
 /// What an INSERT says about rows that are there already. Columns go by their remote names.
@@ -123,38 +141,20 @@ impl Clauses {
     }
 }
 
-/// `INSERT INTO table (…) SELECT … FROM unnest($1, …)`: the same text whatever the number of rows. Without columns the
-/// one parameter `$1` is the number of rows (int8).
+/// `INSERT INTO table (…) SELECT unnest($1), …`: the same text whatever the number of rows. Without columns the one
+/// parameter `$1` is the number of rows (int8). In a select list the arrays yield their rows one by one, which `unnest` in
+/// FROM would store first.
 pub fn from_arrays(schema: &[u8], table: &[u8], columns: &[Target], clauses: &Clauses) -> Sql {
     let mut sql = head(schema, table, columns, clauses);
-    sql.push(" SELECT");
-    let mut separator = " ";
-    for (column, number) in columns.iter().zip(1..) {
-        sql.push(separator).push(&format!("v.c{number}"));
-        if let Form::Cast { schema, name } = &column.form {
-            sql.push("::").push_qualified(schema, name);
-        }
-        separator = ", ";
-    }
-    match columns {
-        [] => sql.push(" FROM pg_catalog.generate_series(1, $1::pg_catalog.int8)"),
-        // The parser expands several arguments only under the bare name.
-        [_] => sql.push(" FROM pg_catalog.unnest("),
-        _ => sql.push(" FROM unnest("),
-    };
-    if !columns.is_empty() {
-        sql.push_list(", ", columns.iter().zip(1..), |sql, (column, number)| {
-            let element = match &column.form {
-                Form::Binary { type_name, .. } => type_name,
-                Form::Cast { .. } | Form::Inferred => "text",
-            };
-            sql.push(&format!("${number}::pg_catalog.{element}[]"));
+    sql.push(" SELECT ");
+    if columns.is_empty() {
+        sql.push("FROM pg_catalog.generate_series(1, $1::pg_catalog.int8)");
+    } else {
+        let numbered = columns.iter().zip(1..);
+        sql.push_list(", ", numbered, |sql, (column, number)| {
+            column.push_unnest(sql, number);
+            column.push_cast(sql);
         });
-        sql.push(") AS v(")
-            .push_list(", ", 1..=columns.len(), |sql, number| {
-                sql.push(&format!("c{number}"));
-            })
-            .push(")");
     }
     clauses.push_after_rows(&mut sql);
     sql
@@ -241,21 +241,21 @@ mod tests {
         let sql = from_arrays(b"r", b"t", &[binary("a"), cast("b")], &Clauses::default());
         assert_eq!(
             text(sql),
-            "INSERT INTO \"r\".\"t\" (\"a\", \"b\") SELECT v.c1, v.c2::\"r\".\"mood\" \
-             FROM unnest($1::pg_catalog.int8[], $2::pg_catalog.text[]) AS v(c1, c2)"
+            "INSERT INTO \"r\".\"t\" (\"a\", \"b\") SELECT pg_catalog.unnest($1::pg_catalog.int8[]), \
+             pg_catalog.unnest($2::pg_catalog.text[])::\"r\".\"mood\""
         );
     }
 
     #[test]
-    fn one_column_names_the_schema_of_unnest() {
+    fn clauses_stand_around_the_rows() {
         let clauses = Clauses {
             overriding: true,
             conflict: Conflict::Ignore,
         };
         assert_eq!(
             text(from_arrays(b"r", b"t", &[binary("a")], &clauses)),
-            "INSERT INTO \"r\".\"t\" (\"a\") OVERRIDING SYSTEM VALUE SELECT v.c1 \
-             FROM pg_catalog.unnest($1::pg_catalog.int8[]) AS v(c1) ON CONFLICT DO NOTHING"
+            "INSERT INTO \"r\".\"t\" (\"a\") OVERRIDING SYSTEM VALUE \
+             SELECT pg_catalog.unnest($1::pg_catalog.int8[]) ON CONFLICT DO NOTHING"
         );
     }
 

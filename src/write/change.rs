@@ -1,8 +1,8 @@
 //! UPDATE and DELETE of one foreign table, within one statement.
 
 use crate::model::change::{
-    delete_from_arrays, delete_row, place_columns, update_from_arrays, update_row, Identity,
-    NEEDS_KEY,
+    delete_from_arrays, delete_places, delete_row, place_columns, update_from_arrays, update_row,
+    Identity, NEEDS_KEY,
 };
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::insert::Target as Column;
@@ -219,6 +219,12 @@ impl Change {
                         update_from_arrays(remote, &identity.columns, &values.columns, &generated)
                     }
                     false => delete_from_arrays(remote, &identity.columns),
+                },
+                sql_of_one_table: match (&self.identity, identity.columns.first()) {
+                    (Identity::Place, Some(ctid)) if !self.plan.is_update => {
+                        Some(Rc::new(delete_places(remote, ctid)))
+                    }
+                    _ => None,
                 },
                 identity: identity.encoders,
                 values: std::mem::take(&mut values.encoders),

@@ -23,6 +23,8 @@ use std::rc::Rc;
 pub struct ChangeForms {
     /// The same whatever the number of rows.
     pub sql: Sql,
+    /// Of a DELETE by place, for rows that are all in one table: its second parameter is that table's OID.
+    pub sql_of_one_table: Option<Rc<Sql>>,
     /// Of the arrays, those of the identity first.
     pub element_oids: Vec<u32>,
     /// What identifies a row, from the rows of the plan below.
@@ -138,12 +140,20 @@ impl ChangeBuffer {
 
     fn statement(&self, rows: Tuples, cause: FlushCause) -> Statement {
         let count = rows.count();
-        let arrays = rows.rows().arrays(&self.forms.element_oids, count);
+        let table = self.forms.sql_of_one_table.as_ref().zip(one_table(&rows));
+        let mut arrays = rows.rows().arrays(&self.forms.element_oids, count);
+        let sql = match table {
+            Some((sql, oid)) => {
+                arrays[1] = oid;
+                sql
+            }
+            None => &self.sql,
+        };
         spare::put(rows.into_bytes());
         let subject = self.waiting.subject(count);
         self.under_way.borrow_mut().push_back(subject.clone());
         let statement = Statement {
-            sql: self.sql.clone(),
+            sql: sql.clone(),
             // The casts of the statement name the types.
             params: arrays
                 .into_iter()
@@ -210,4 +220,11 @@ impl PendingRows for ChangeBuffer {
     fn discard(&self) {
         drop(self.waiting.take());
     }
+}
+
+/// The second field of all rows (the OID of the table that holds them), if it is the same.
+fn one_table(rows: &Tuples) -> Option<Vec<u8>> {
+    let mut oids = rows.rows().map(|row| row.values().nth(1).flatten());
+    let first = oids.next()??;
+    oids.all(|oid| oid == Some(first)).then(|| first.to_vec())
 }
