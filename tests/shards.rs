@@ -159,6 +159,39 @@ fn every_version_can_be_imported_from() {
 }
 
 #[test]
+fn every_version_takes_upserts() {
+    let coordinator = Cluster::start();
+    let mut client = coordinator.simple();
+    for (major, shard) in every_version(&mut client) {
+        shard.sql(
+            "CREATE TABLE t (k int, j text, v int, w int, PRIMARY KEY (k, j)) PARTITION BY HASH (k);
+             CREATE TABLE t0 PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER 0);
+             CREATE TABLE t1 PARTITION OF t FOR VALUES WITH (MODULUS 2, REMAINDER 1)",
+        );
+        client
+            .run(&format!(
+                "CREATE FOREIGN TABLE t{major} (k int OPTIONS (key 'true'), j text OPTIONS (key 'true'), v int, w int)
+                     SERVER v{major} OPTIONS (schema_name 'public', table_name 't', on_conflict 'update', batch_size '50')"
+            ))
+            .expect_ok();
+        let mut tag = |sql: &str| {
+            let sql = sql.replace("HERE", &format!("t{major}"));
+            client.run(&sql).tag().to_string()
+        };
+        let insert = "INSERT INTO HERE SELECT g % 150, 'j', g, g FROM generate_series(1, 300) AS g";
+        assert_eq!(tag(insert), "INSERT 0 300", "{major}");
+        let insert = "INSERT INTO HERE (j, k, v) VALUES ('j', 1, 1), ('j', 1, 2), ('k', 1, 3)";
+        assert_eq!(tag(insert), "INSERT 0 3", "{major}");
+        tag("ALTER FOREIGN TABLE HERE OPTIONS (SET on_conflict 'nothing')");
+        let insert = "INSERT INTO HERE SELECT g, 'j', -1, -1 FROM generate_series(145, 154) AS g";
+        assert_eq!(tag(insert), "INSERT 0 5", "{major}");
+        let stored = "SELECT concat_ws('|', count(*), sum(v), sum(w)) FROM t";
+        assert_eq!(shard.value(stored), "156|33674|33820", "{major}");
+        shard.check_log();
+    }
+}
+
+#[test]
 fn what_is_no_postgresql_of_a_known_version_is_refused() {
     let coordinator = Cluster::start();
     let shard = Cluster::start();

@@ -312,6 +312,22 @@ INSERT INTO t SELECT 1 + g % 3, g % 17, g FROM generate_series(1, 100) g;
 INSERT INTO t VALUES (1, 1, 1000), (2, 1, 1001), (1, 1, 1002), (3, 100, 5) RETURNING *;
 SELECT tableoid::regclass, count(*), sum(v) FROM t GROUP BY 1 ORDER BY 1;
 
+== rows that move, and MERGE, take no notice
+CREATE TABLE t (k int, id int, v int) PARTITION BY LIST (k);
+@table t1 ON s1 OF t FOR VALUES IN (1)
+    k int, id int, v int
+    PRIMARY KEY (k, id);
+CREATE TABLE t2 PARTITION OF t FOR VALUES IN (2);
+@foreign
+ALTER FOREIGN TABLE t1 OPTIONS (ADD on_conflict 'update'), ALTER k OPTIONS (ADD key 'true'), ALTER id OPTIONS (ADD key 'true');
+INSERT INTO t VALUES (1, 1, 1), (2, 1, 2), (2, 2, 3);
+@error 23505
+UPDATE t SET k = 1 WHERE k = 2 AND id = 1;
+UPDATE t SET k = 1 WHERE k = 2 AND id = 2;
+@error 23505
+MERGE INTO t USING (VALUES (1, 1), (1, 9)) AS s (k, id) ON t.k = 2 AND t.id = s.id + 100 WHEN NOT MATCHED THEN INSERT VALUES (s.k, s.id, 7);
+SELECT * FROM t ORDER BY k, id;
+
 == COPY
 @table t ON s1
     k int, v int, w text DEFAULT 'd'
