@@ -42,6 +42,7 @@ scenarios! {
     constraints
     update
     bounds
+    moves
     direct
     changes
     keys

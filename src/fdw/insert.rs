@@ -256,32 +256,43 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
     _plan_slot: *mut pg_sys::TupleTableSlot,
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: this frame holds no destructors; the executor's structs are valid throughout the call.
+    unsafe { guarded(|| take(estate, target, slot)) }
+}
+
+/// Takes a row over for a target. Null: it waits in a buffer, or the shard dropped it.
+///
+/// # Safety
+/// All are valid and belong together, the slot holds a row of the target, and no borrow of the target's state is alive.
+pub unsafe fn take(
+    estate: *mut pg_sys::EState,
+    target: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> Result<*mut pg_sys::TupleTableSlot> {
+    // SAFETY: by the contract.
     unsafe {
-        guarded(|| {
-            let state = insert_of(target).ok_or_else(not_begun)?;
-            let node = state.node;
-            refuse_transition_tables(node)?;
-            check_row_security(row_security_check(node), target, slot, estate);
-            if state.checks_bounds && !bounds::is_inside(target, slot, estate) {
-                return Err(bounds::refusal(target, slot, estate));
+        let state = insert_of(target).ok_or_else(not_begun)?;
+        let node = state.node;
+        refuse_transition_tables(node)?;
+        check_row_security(row_security_check(node), target, slot, estate);
+        if state.checks_bounds && !bounds::is_inside(target, slot, estate) {
+            return Err(bounds::refusal(target, slot, estate));
+        }
+        if !state.insert.has_started() {
+            let forced = state.uncounted.then_some(SingleReason::UncountedCopy);
+            start(state, estate, target, forced)?;
+        }
+        // Rows that the statement has changed here go before those that move in afterwards.
+        if let Some(rows) = rows_of(target) {
+            rows.change.flush(FlushCause::Barrier)?;
+        }
+        match append(state, estate, slot)? {
+            Accepted::Buffered if state.insert.counts_at_once() => Ok(slot),
+            Accepted::Buffered => {
+                register(estate, target, node);
+                Ok(ptr::null_mut())
             }
-            if !state.insert.has_started() {
-                let forced = state.uncounted.then_some(SingleReason::UncountedCopy);
-                start(state, estate, target, forced)?;
-            }
-            // Rows that the statement has changed here go before those that move in afterwards.
-            if let Some(rows) = rows_of(target) {
-                rows.change.flush(FlushCause::Barrier)?;
-            }
-            match append(state, estate, slot)? {
-                Accepted::Buffered if state.insert.counts_at_once() => Ok(slot),
-                Accepted::Buffered => {
-                    register(estate, target, node);
-                    Ok(ptr::null_mut())
-                }
-                Accepted::Answered(answer) => store_answer(state, &answer, slot),
-            }
-        })
+            Accepted::Answered(answer) => store_answer(state, &answer, slot),
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod repeat;
 mod rescan;
 #[cfg(feature = "pg18")]
 mod routed;
+mod row_move;
 mod scan;
 mod sequences;
 mod truncate;

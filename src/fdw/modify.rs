@@ -1,8 +1,10 @@
 //! Data modification of foreign tables named in a statement: PlanForeignModify to EndForeignModify.
 
 use crate::fdw::insert::{self, InsertTarget};
-use crate::fdw::modify_row::{self, RowModify};
+use crate::fdw::modify_row::{self, RowModify, Written};
+use crate::fdw::row_move;
 use crate::model::error::Result;
+use crate::pg::here;
 use crate::pg::pending;
 use crate::pg::raise::guarded;
 use crate::pg::target::Target;
@@ -161,10 +163,11 @@ pub unsafe extern "C-unwind" fn exec_foreign_update(
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: as above.
     unsafe {
-        guarded(|| {
+        let written = guarded(|| {
             flush_inserts(rinfo)?;
             modify_row::write(estate, rinfo, slot, plan_slot)
-        })
+        });
+        finish(written, estate)
     }
 }
 
@@ -177,7 +180,28 @@ pub unsafe extern "C-unwind" fn exec_foreign_delete(
     plan_slot: *mut pg_sys::TupleTableSlot,
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: as above.
-    unsafe { guarded(|| modify_row::write(estate, rinfo, slot, plan_slot)) }
+    unsafe {
+        let written = guarded(|| modify_row::write(estate, rinfo, slot, plan_slot));
+        finish(written, estate)
+    }
+}
+
+/// Stores a row that moves into a local partition, outside of the guard, so that errors keep all of their fields.
+///
+/// # Safety
+/// To be called from a frame that holds no destructors.
+unsafe fn finish(written: Written, estate: *mut pg_sys::EState) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: by the contract; nor does this frame.
+    unsafe {
+        match written {
+            Written::Slot(slot) => slot,
+            Written::Here(node, to) => {
+                here::store(to.leaf, to.slot, estate);
+                row_move::count(node, estate);
+                std::ptr::null_mut()
+            }
+        }
+    }
 }
 
 /// Rows that have moved into a target go before those that are changed there afterwards.

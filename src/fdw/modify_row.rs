@@ -6,6 +6,7 @@ use crate::fdw::insert::check_options;
 use crate::fdw::modify::{check_row_security, register, ModifyState};
 use crate::fdw::plan::{columns_of, identity_of};
 use crate::fdw::repeat::may_repeat;
+use crate::fdw::row_move::{move_row, Destination, Moved};
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::option::WriteOptions;
 use crate::pg::catalog::nodes;
@@ -25,7 +26,7 @@ use std::ptr;
 /// State of an UPDATE or DELETE of one foreign table.
 pub struct RowModify {
     pub change: Change,
-    node: *mut pg_sys::ModifyTableState,
+    pub node: *mut pg_sys::ModifyTableState,
     /// Where the rows of the plan below have what identifies a row, from 0.
     junk: Vec<usize>,
     /// Rows could get outside of the partition's bound.
@@ -33,7 +34,7 @@ pub struct RowModify {
     /// Reads what is returned, into the context.
     returning: Option<(Decoder, MemoryContext)>,
     /// For what output functions leave behind; emptied before each row.
-    scratch: MemoryContext,
+    pub scratch: MemoryContext,
 }
 
 /// What PlanForeignModify returns for UPDATE and DELETE.
@@ -336,8 +337,17 @@ unsafe fn refuse_transition_tables(node: *mut pg_sys::ModifyTableState) -> Resul
     ))
 }
 
-/// Writes one row: `slot` holds the new values of an UPDATE, and takes what the shard returns. Null if nothing more is to
-/// be done for the row: it waits in a buffer, or there was no such row.
+/// What has become of a row.
+#[derive(Clone, Copy)]
+pub enum Written {
+    /// What the callback returns. Null if nothing more is to be done for the row: it waits in a buffer, or there was no such
+    /// row, or it has moved.
+    Slot(*mut pg_sys::TupleTableSlot),
+    /// It moves, and is to be stored in a local partition, and counted for the node.
+    Here(*mut pg_sys::ModifyTableState, Destination),
+}
+
+/// Writes one row: `slot` holds the new values of an UPDATE, and takes what the shard returns.
 ///
 /// # Safety
 /// The arguments are those of ExecForeignUpdate or ExecForeignDelete.
@@ -346,7 +356,7 @@ pub unsafe fn write(
     rinfo: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,
     plan_slot: *mut pg_sys::TupleTableSlot,
-) -> Result<*mut pg_sys::TupleTableSlot> {
+) -> Result<Written> {
     // SAFETY: by the contract; the slots keep their rows throughout the call.
     unsafe {
         let state =
@@ -354,15 +364,19 @@ pub unsafe fn write(
         let node = state.node;
         let is_update = (*node).operation == pg_sys::CmdType::CMD_UPDATE;
         refuse_transition_tables(node)?;
-        if state.checks_bounds && !bounds::is_inside(rinfo, slot, estate) {
-            return Err(bounds::refusal(rinfo, slot, estate));
-        }
-        if is_update {
-            check_row_security(pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK, rinfo, slot, estate);
-        }
         if !state.change.has_started() {
             let circumstances = circumstances(node, rinfo, state.change.options());
             state.change.start(circumstances, &state.junk)?;
+        }
+        if state.checks_bounds && !bounds::is_inside(rinfo, slot, estate) {
+            return match move_row(state, estate, rinfo, slot, plan_slot)? {
+                Moved::Refused => Err(bounds::refusal(rinfo, slot, estate)),
+                Moved::Done => Ok(Written::Slot(ptr::null_mut())),
+                Moved::Here(to) => Ok(Written::Here(node, to)),
+            };
+        }
+        if is_update {
+            check_row_security(pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK, rinfo, slot, estate);
         }
         let outcome = {
             state.scratch.reset();
@@ -372,7 +386,7 @@ pub unsafe fn write(
             let new = Row::of(if is_update { slot } else { plan_slot });
             state.change.write(&old, &new, state.returning.as_mut())?
         };
-        Ok(match outcome {
+        Ok(Written::Slot(match outcome {
             Outcome::Buffered => {
                 register(estate, rinfo, node);
                 ptr::null_mut()
@@ -383,6 +397,6 @@ pub unsafe fn write(
                 pg_sys::ExecForceStoreHeapTuple(tuple.as_ptr(), slot, false);
                 slot
             }
-        })
+        }))
     }
 }

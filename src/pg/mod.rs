@@ -13,6 +13,7 @@ pub mod expr;
 pub mod extension;
 pub mod fd;
 pub mod guc;
+pub mod here;
 pub mod invalidation;
 pub mod keyhash;
 pub mod list;

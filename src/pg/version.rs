@@ -13,6 +13,17 @@ extern "C-unwind" {
         numparents: *mut *mut pg_sys::List,
     ) -> *mut pg_sys::List;
     fn RelationGetPartitionQual(relation: pg_sys::Relation) -> *mut pg_sys::List;
+    fn ExecSetupPartitionTupleRouting(
+        estate: *mut pg_sys::EState,
+        root: pg_sys::Relation,
+    ) -> *mut pg_sys::PartitionTupleRouting;
+    fn ExecFindPartition(
+        node: *mut pg_sys::ModifyTableState,
+        root: *mut pg_sys::ResultRelInfo,
+        routing: *mut pg_sys::PartitionTupleRouting,
+        slot: *mut pg_sys::TupleTableSlot,
+        estate: *mut pg_sys::EState,
+    ) -> *mut pg_sys::ResultRelInfo;
 }
 
 /// Can a foreign table have virtual generated columns?
@@ -72,6 +83,61 @@ pub unsafe fn inheritors(parent: Oid) -> *mut pg_sys::List {
 pub unsafe fn partition_qual(relation: pg_sys::Relation) -> *mut pg_sys::List {
     // SAFETY: a C function behind pgrx's guard; the closure holds plain data only.
     unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| RelationGetPartitionQual(relation)) }
+}
+
+/// What a node needs to route rows below `root`, in the current memory context.
+///
+/// # Safety
+/// Both are valid.
+pub unsafe fn setup_routing(
+    estate: *mut pg_sys::EState,
+    root: pg_sys::Relation,
+) -> *mut pg_sys::PartitionTupleRouting {
+    // SAFETY: a C function behind pgrx's guard; the closure holds plain data only.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| ExecSetupPartitionTupleRouting(estate, root)) }
+}
+
+/// The leaf below a node's root that a row of the root belongs to. An error of core if there is none.
+///
+/// # Safety
+/// All are valid and belong together, and the node is set up for routing.
+pub unsafe fn find_partition(
+    node: *mut pg_sys::ModifyTableState,
+    slot: *mut pg_sys::TupleTableSlot,
+    estate: *mut pg_sys::EState,
+) -> *mut pg_sys::ResultRelInfo {
+    // SAFETY: a C function behind pgrx's guard; the closure holds plain data only.
+    unsafe {
+        let root = (*node).rootResultRelInfo;
+        let routing = (*node).mt_partition_tuple_routing;
+        pg_sys::ffi::pg_guard_ffi_boundary(|| ExecFindPartition(node, root, routing, slot, estate))
+    }
+}
+
+/// How rows of the root become rows of a leaf that routing has found; null if they are the same.
+///
+/// # Safety
+/// Both are valid and belong together.
+#[cfg(feature = "pg15")]
+pub unsafe fn root_to_leaf_map(
+    leaf: *mut pg_sys::ResultRelInfo,
+    _estate: *mut pg_sys::EState,
+) -> *mut pg_sys::TupleConversionMap {
+    // SAFETY: by the contract.
+    unsafe { (*leaf).ri_RootToPartitionMap }
+}
+
+/// How rows of the root become rows of a leaf that routing has found; null if they are the same.
+///
+/// # Safety
+/// Both are valid and belong together.
+#[cfg(not(feature = "pg15"))]
+pub unsafe fn root_to_leaf_map(
+    leaf: *mut pg_sys::ResultRelInfo,
+    estate: *mut pg_sys::EState,
+) -> *mut pg_sys::TupleConversionMap {
+    // SAFETY: by the contract.
+    unsafe { pg_sys::ExecGetRootToChildMap(leaf, estate) }
 }
 
 /// What a backend is waiting for, for `pg_stat_activity`.

@@ -95,6 +95,17 @@ impl WriteStats {
         self.bytes += bytes;
     }
 
+    /// Both together.
+    pub fn and(mut self, other: WriteStats) -> WriteStats {
+        self.batches += other.batches;
+        self.rows += other.rows;
+        self.bytes += other.bytes;
+        for (sum, flushes) in self.flushes.iter_mut().zip(other.flushes) {
+            *sum += flushes;
+        }
+        self
+    }
+
     /// Counts a statement with one row that never waited in a buffer.
     pub fn count_single(&mut self, bytes: u64) {
         self.batches += 1;
@@ -193,6 +204,9 @@ mod tests {
         assert_eq!((writes.batches, writes.rows, writes.bytes), (2, 8, 109));
         assert_eq!(writes.flushes, [0, 1, 0, 0, 0, 0, 0]);
         assert_eq!(FlushCause::ALL[1].name(), "bytes");
+        let both = writes.and(writes);
+        assert_eq!((both.batches, both.rows, both.bytes), (4, 16, 218));
+        assert_eq!(both.flushes, [0, 2, 0, 0, 0, 0]);
     }
 
     #[test]

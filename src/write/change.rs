@@ -109,6 +109,8 @@ pub struct Change {
     usage: Usage,
     mode: Option<Mode>,
     reason: Option<SingleReason>,
+    /// Deletes rows that move to another partition.
+    remover: Option<RowWriter>,
     /// Keys of the rows that were changed one at a time, where one could come again.
     seen: Option<HashSet<Vec<u8>>>,
 }
@@ -131,6 +133,7 @@ impl Change {
             identity,
             mode: None,
             reason: None,
+            remover: None,
         })
     }
 
@@ -345,6 +348,36 @@ impl Change {
         }
     }
 
+    /// Deletes a row, and says whether it was there. [`Change::start`] must have been called.
+    pub fn remove(&mut self, old: &Row) -> Result<bool> {
+        let encoders = match &self.mode {
+            Some(Mode::Buffered(buffer)) => {
+                buffer.check()?;
+                buffer.identity()
+            }
+            Some(Mode::Single(writer)) => writer.identity(),
+            None => return Err(FdwError::internal("a row came before its target was ready")),
+        };
+        check_identity(&self.target, &self.identity, encoders, old)?;
+        if let Some(seen) = &mut self.seen {
+            if !seen.insert(identity_bytes(encoders, old)?) {
+                return Ok(false);
+            }
+        }
+        let remover = match &mut self.remover {
+            Some(remover) => remover,
+            None => self.remover.insert(RowWriter::new(
+                self.usage.session()?,
+                &self.target.relation.name,
+                delete_row(&self.target.remote, &self.identity, None),
+                encoders.iter().map(Encoder::as_text).collect(),
+                Vec::new(),
+                self.place.command_id,
+            )),
+        };
+        Ok(matches!(remover.write(old, old, None)?, Outcome::Done))
+    }
+
     /// Adds what waits to the current message of its session. Returns the session, to be drained.
     pub fn flush(&self, cause: FlushCause) -> Result<Option<SessionRef>> {
         let (Some(Mode::Buffered(buffer)), Some(session)) = (&self.mode, self.usage.found()) else {
@@ -385,10 +418,14 @@ impl Change {
 
     /// Counters of this statement.
     pub fn stats(&self) -> WriteStats {
-        match &self.mode {
+        let stats = match &self.mode {
             Some(Mode::Buffered(buffer)) => buffer.stats(),
             Some(Mode::Single(writer)) => writer.stats(),
             None => WriteStats::default(),
+        };
+        match &self.remover {
+            Some(remover) => stats.and(remover.stats()),
+            None => stats,
         }
     }
 

@@ -305,18 +305,75 @@ fn p01_no_row_is_outside_of_its_partition() {
         }
         let copy = site.copy("COPY truck_1 FROM STDIN", "1\tH\n2\tI\n");
         assert_eq!(copy.expect_error().sqlstate(), "23514");
-        // Either the row moves, or the statement fails.
-        for sql in [
-            "UPDATE truck SET k = 2 WHERE plate = 'A'",
-            "UPDATE truck SET k = 1 WHERE plate = 'C' AND random() < 2",
-            "UPDATE truck SET k = 3 WHERE plate = 'B' RETURNING *",
+        // Through the parent, rows move, unless somebody watches them.
+        for (sql, tag) in [
+            ("UPDATE truck SET k = 2 WHERE plate = 'A'", "UPDATE 1"),
+            (
+                "UPDATE truck SET k = 1 WHERE plate IN ('A', 'C') AND random() < 2",
+                "UPDATE 2",
+            ),
+            ("UPDATE truck SET k = 3 WHERE plate = 'C'", "UPDATE 1"),
+            (
+                "UPDATE truck SET k = 2 WHERE k = 3 AND plate = 'D'",
+                "UPDATE 1",
+            ),
         ] {
-            let reply = site.main.run(sql);
-            assert!(reply
-                .error
-                .as_ref()
-                .is_none_or(|error| error.sqlstate() == "23514"));
+            assert_eq!(site.tag(sql), tag, "{sql}");
         }
+        let returning = "UPDATE truck SET k = 3 WHERE plate = 'B' RETURNING *";
+        assert_eq!(site.fails(returning), "23514");
+        site.tag(
+            "CREATE FUNCTION pass() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN COALESCE(NEW, OLD); END';
+             CREATE TABLE owner (plate text PRIMARY KEY);
+             INSERT INTO owner VALUES ('A'), ('B');
+             CREATE VIEW heavy AS SELECT * FROM truck WHERE k < 9 WITH CHECK OPTION",
+        );
+        let to_here = "UPDATE truck SET k = 3 WHERE plate = 'B'";
+        let to_south = "UPDATE truck SET k = 2 WHERE plate = 'B'";
+        for (watch, undo, sql) in [
+            (
+                "CREATE TRIGGER w BEFORE DELETE ON truck_1 FOR EACH ROW EXECUTE FUNCTION pass()",
+                "DROP TRIGGER w ON truck_1",
+                to_south,
+            ),
+            (
+                "CREATE TRIGGER w AFTER UPDATE ON truck_1 FOR EACH ROW EXECUTE FUNCTION pass()",
+                "DROP TRIGGER w ON truck_1",
+                to_here,
+            ),
+            (
+                "CREATE TRIGGER w BEFORE INSERT ON truck_2 FOR EACH ROW EXECUTE FUNCTION pass()",
+                "DROP TRIGGER w ON truck_2",
+                to_south,
+            ),
+            (
+                "CREATE TRIGGER w AFTER INSERT ON truck_3 FOR EACH ROW EXECUTE FUNCTION pass()",
+                "DROP TRIGGER w ON truck_3",
+                to_here,
+            ),
+            (
+                "ALTER TABLE truck_3 ADD CONSTRAINT w FOREIGN KEY (plate) REFERENCES owner NOT VALID",
+                "ALTER TABLE truck_3 DROP CONSTRAINT w",
+                to_here,
+            ),
+            (
+                "ALTER TABLE truck_3 ADD CONSTRAINT w UNIQUE (plate) DEFERRABLE",
+                "ALTER TABLE truck_3 DROP CONSTRAINT w",
+                to_here,
+            ),
+            ("SELECT 1", "SELECT 1", "UPDATE heavy SET k = 3 WHERE plate = 'B'"),
+        ] {
+            site.tag(watch);
+            assert_eq!(site.fails(sql), "23514", "{watch}");
+            site.tag(undo);
+        }
+        site.tag(
+            "CREATE TRIGGER w AFTER UPDATE ON truck REFERENCING NEW TABLE AS fresh \
+             FOR EACH STATEMENT EXECUTE FUNCTION pass()",
+        );
+        assert_eq!(site.fails(to_south), "0A000");
+        site.tag("DROP TRIGGER w ON truck");
+        assert_eq!(site.tag(to_south), "UPDATE 1");
         for k in 1..4 {
             let found = site.rows(&format!("SELECT count(*) FROM truck WHERE k = {k}"));
             let there = format!("SELECT count(*) FILTER (WHERE k = {k}) FROM truck");
