@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(FlushCause::ALL[1].name(), "bytes");
         let both = writes.and(writes);
         assert_eq!((both.batches, both.rows, both.bytes), (4, 16, 218));
-        assert_eq!(both.flushes, [0, 2, 0, 0, 0, 0]);
+        assert_eq!(both.flushes, [0, 2, 0, 0, 0, 0, 0]);
     }
 
     #[test]
