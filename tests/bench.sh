@@ -2,7 +2,7 @@
 # Measures writes into foreign partitions beside local partitions, postgres_fdw, and a client that hands ready-made bytes
 # to the shards, and prints Markdown tables of ratios.
 #
-#   [PG=15] [ROUNDS=5] [ROWS=1000000] bash tests/bench.sh [insert|copy|latency|partitions|memory|types|update|sequence|all]   default: all
+#   [PG=15] [ROUNDS=5] [ROWS=1000000] bash tests/bench.sh [insert|copy|latency|partitions|memory|types|update|loop|seeds|sequence|all]   default: all
 #
 # One cluster serves as coordinator and, over TCP on 127.0.0.1, as all servers, so that all candidates have the same
 # settings and the same disk; servers differ as objects, and each has a session of its own. In every round each candidate
@@ -15,15 +15,15 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib/tools.sh"
 . "$here/lib/cluster.sh"
 . "$here/lib/compare.sh"
-for part in load latency partitions memory types update sequence; do . "$here/bench/$part.sh"; done
+for part in load latency partitions memory types update loop seeds sequence; do . "$here/bench/$part.sh"; done
 
 major=${PG:-15}
 ROUNDS=${ROUNDS:-5}
 
 case ${1:-all} in
-insert | copy | latency | partitions | memory | types | update | sequence) modes=$1 ;;
-all) modes="insert copy latency partitions memory types update sequence" ;;
-*) die "usage: [PG=15] [ROUNDS=5] [ROWS=1000000] bench.sh [insert|copy|latency|partitions|memory|types|update|sequence|all]" ;;
+insert | copy | latency | partitions | memory | types | update | loop | seeds | sequence) modes=$1 ;;
+all) modes="insert copy latency partitions memory types update loop seeds sequence" ;;
+*) die "usage: [PG=15] [ROUNDS=5] [ROWS=1000000] bench.sh [insert|copy|latency|partitions|memory|types|update|loop|seeds|sequence|all]" ;;
 esac
 
 stage "building shard_fdw for PostgreSQL $major in release mode"

@@ -28,9 +28,8 @@ const COPY_COUNTS_BATCHES: bool = !cfg!(feature = "pg15");
 pub struct InsertTarget {
     pub insert: Insert,
     node: *mut pg_sys::ModifyTableState,
-    /// Turns returned rows into tuples, in `tuples`.
-    decoder: Option<Decoder>,
-    tuples: MemoryContext,
+    /// Turns returned rows into tuples, in the context.
+    decoder: Option<(Decoder, MemoryContext)>,
     /// Rows could be outside of the partition's bound.
     checks_bounds: bool,
     /// COPY into a relation whose shard may store fewer rows than it is given.
@@ -107,12 +106,10 @@ pub unsafe fn begin(
     unsafe {
         let estate = (*node).ps.state;
         let insert = Insert::new(place_of(node, target))?;
-        let tuples = MemoryContext::child_of((*estate).es_query_cxt, c"shard_fdw returned row");
         state_of(target, estate).insert = Some(InsertTarget {
             insert,
             node,
             decoder: None,
-            tuples,
             checks_bounds: bounds::concern_insert(target),
             uncounted: false,
         });
@@ -188,18 +185,17 @@ pub unsafe fn named_columns(
     node: *mut pg_sys::ModifyTableState,
     target: *mut pg_sys::ResultRelInfo,
 ) -> impl Fn(i16) -> bool {
-    // SAFETY: by the contract.
-    let (names_all, named) = unsafe {
-        (
-            // An UPDATE that moves a row names no columns: the whole row goes.
-            (*node).operation == pg_sys::CmdType::CMD_UPDATE,
-            pg_sys::ExecGetInsertedCols(target, (*node).ps.state),
-        )
-    };
     move |attnum| {
         let member = i32::from(attnum) - pg_sys::FirstLowInvalidHeapAttributeNumber;
-        // SAFETY: the set lives as long as the plan.
-        names_all || unsafe { pg_sys::bms_is_member(member, named) }
+        // SAFETY: by the contract; the set lives as long as the plan.
+        unsafe {
+            // An UPDATE that moves a row names no columns: the whole row goes.
+            (*node).operation == pg_sys::CmdType::CMD_UPDATE
+                || pg_sys::bms_is_member(
+                    member,
+                    pg_sys::ExecGetInsertedCols(target, (*node).ps.state),
+                )
+        }
     }
 }
 
@@ -229,7 +225,9 @@ unsafe fn start(
                 .map(|column| column.attnum)
                 .collect();
             let context = (*estate).es_query_cxt;
-            state.decoder = Some(Decoder::new((*target).ri_RelationDesc, &columns, context)?);
+            let decoder = Decoder::new((*target).ri_RelationDesc, &columns, context)?;
+            let tuples = MemoryContext::child_of(context, c"shard_fdw returned row");
+            state.decoder = Some((decoder, tuples));
         }
         Ok(())
     }
@@ -348,9 +346,9 @@ unsafe fn store_answer(
     if answer.affected_rows() == Some(0) {
         return Ok(ptr::null_mut());
     }
-    if let Some(decoder) = &mut state.decoder {
-        state.tuples.reset();
-        let tuple = decoder.decode(answer, state.tuples)?.pop();
+    if let Some((decoder, tuples)) = &mut state.decoder {
+        tuples.reset();
+        let tuple = decoder.decode(answer, *tuples)?.pop();
         let tuple = tuple.ok_or_else(|| FdwError::internal("a stored row was not returned"))?;
         // SAFETY: by the contract; the tuple lives until the next row.
         unsafe { pg_sys::ExecForceStoreHeapTuple(tuple.as_ptr(), slot, false) };

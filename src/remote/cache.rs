@@ -10,7 +10,7 @@ use crate::remote::session::{Session, SessionRef};
 use crate::remote::transaction;
 use pgrx::pg_sys::Oid;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 thread_local! {
@@ -18,8 +18,43 @@ thread_local! {
     static SESSIONS: RefCell<BTreeMap<u32, SessionRef>> = const { RefCell::new(BTreeMap::new()) };
 }
 
+/// A session that was asked for, and what had changed until then.
+struct Found {
+    generation: u64,
+    session: SessionRef,
+}
+
+thread_local! {
+    /// By server and user.
+    static FOUND: RefCell<HashMap<(Oid, Oid), Found>> = RefCell::default();
+}
+
 /// The session for tables of `server` used with the rights of `user`. Does not connect.
 pub fn session(server: Oid, user: Oid) -> Result<SessionRef> {
+    let generation = invalidation::surroundings_generation();
+    let found = FOUND.with_borrow(|found| {
+        let found = found.get(&(server, user))?;
+        let is_good = found.session.is_in_use() || !found.session.is_stale();
+        (found.generation == generation && is_good).then(|| found.session.clone())
+    });
+    if let Some(session) = found {
+        session.check_user(user)?;
+        return Ok(session);
+    }
+    let session = look_for_session(server, user)?;
+    let found = Found {
+        generation,
+        session: session.clone(),
+    };
+    FOUND.with_borrow_mut(|all| {
+        // Those of before the change are of no use.
+        all.retain(|_, found| found.generation == generation);
+        all.insert((server, user), found)
+    });
+    Ok(session)
+}
+
+fn look_for_session(server: Oid, user: Oid) -> Result<SessionRef> {
     let mapping = catalog::user_mapping(user, server)?;
     let key = mapping.oid.to_u32();
     let known = SESSIONS.with_borrow(|sessions| sessions.get(&key).cloned());

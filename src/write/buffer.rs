@@ -1,14 +1,14 @@
 //! The relation buffer: rows accepted for one foreign table and not yet sent, already in wire form.
 
-use crate::model::copy::{append_text, copy_from, Format};
+use crate::model::copy::{append_text, Format};
 use crate::model::error::{FdwError, Result, SqlState};
-use crate::model::insert::{from_arrays, from_values, Clauses, Form, Target as Column};
+use crate::model::insert::from_values;
 use crate::model::option::WriteOptions;
 use crate::model::sql::Sql;
 use crate::model::table::RemoteTable;
 use crate::model::text;
 use crate::model::tuples::{Rows, Tuples};
-use crate::pg::typio::{Dependence, Transmission};
+use crate::pg::typio::Transmission;
 use crate::pg::value::Row;
 use crate::pq::MAX_PARAMS;
 use crate::remote::copyable::CopyQuestion;
@@ -16,7 +16,7 @@ use crate::remote::pending::{Batch, Kept, PendingRows};
 use crate::remote::spare;
 use crate::remote::statement::{CopyIn, Param, Statement};
 use crate::remote::stats::{FlushCause, WriteStats};
-use crate::write::columns::Encoding;
+use crate::write::shape::{Forms, Shape};
 use crate::write::transport::Stream;
 use crate::write::upsert::Keys;
 use crate::write::waiting::Waiting;
@@ -29,60 +29,13 @@ const STREAM_BYTES: usize = 64 << 10;
 /// OID of type `int8`, for the number of rows of a table without columns.
 const INT8: u32 = 20;
 
-/// The statement and the place that a buffer's rows belong to.
+/// The place that a buffer's rows belong to.
 pub struct Owner {
-    /// Local name of the foreign table.
-    pub table: Rc<[u8]>,
-    pub remote: RemoteTable,
-    pub clauses: Clauses,
+    pub shape: Rc<Shape>,
     /// Nesting level of the statement.
     pub level: i32,
     /// Rows may wait beyond its end.
     pub kept: Option<Kept>,
-}
-
-/// One way of encoding rows, and the statements that carry them.
-struct Forms {
-    encoding: Encoding,
-    /// Text of a statement with arrays: the same whatever the number of rows.
-    array_sql: Rc<Sql>,
-    element_oids: Vec<u32>,
-    dependence: Dependence,
-    /// In which format of COPY the rows can go, once it is known whether they can at all.
-    copy: Option<(Format, Rc<Sql>)>,
-}
-
-impl Forms {
-    fn new(owner: &Owner, encoding: Encoding) -> Forms {
-        let RemoteTable { schema, name, .. } = &owner.remote;
-        Forms {
-            array_sql: Rc::new(from_arrays(schema, name, &encoding.columns, &owner.clauses)),
-            element_oids: encoding.columns.iter().map(Column::element_oid).collect(),
-            dependence: encoding.dependence(),
-            encoding,
-            copy: None,
-        }
-    }
-
-    /// Where the remote columns still have the types that the forms were chosen for: rows can be copied in binary format if
-    /// all of their values are binary, and in text format if all are text.
-    fn note_types(&mut self, owner: &Owner, types: &[u32]) {
-        if self.encoding.remote_types != types {
-            return;
-        }
-        let columns = &self.encoding.columns;
-        let is_binary = columns
-            .iter()
-            .all(|column| matches!(column.form, Form::Binary { .. }));
-        let format = match is_binary {
-            true => Format::Binary,
-            false if self.encoding.is_text() => Format::Text,
-            false => return,
-        };
-        let RemoteTable { schema, name, .. } = &owner.remote;
-        let sql = copy_from(schema, name, columns, format);
-        self.copy = Some((format, Rc::new(sql)));
-    }
 }
 
 /// What a row has made of its buffer.
@@ -96,11 +49,11 @@ pub struct Appended {
 /// A relation buffer.
 pub struct RelationBuffer {
     owner: Owner,
-    forms: RefCell<Forms>,
+    forms: RefCell<Rc<Forms>>,
+    /// In which format of COPY the rows can go, once it is known whether they can at all.
+    copy: RefCell<Option<(Format, Rc<Sql>)>>,
     options: WriteOptions,
     stream: Stream,
-    /// Asks whether COPY can be used.
-    question: Vec<Statement>,
     waiting: Waiting,
     /// Their keys, where a batch may hold none twice.
     keys: Option<Keys>,
@@ -112,27 +65,24 @@ pub struct RelationBuffer {
 }
 
 impl RelationBuffer {
-    /// `question`: the statements that ask whether COPY can be used.
     pub fn new(
         owner: Owner,
-        encoding: Encoding,
         mut options: WriteOptions,
         stream: Stream,
-        question: Vec<Statement>,
         keys: Option<Keys>,
     ) -> RelationBuffer {
-        if encoding.needs_parameters_per_row() {
-            options.batch_size = options
-                .batch_size
-                .min(MAX_PARAMS / encoding.columns.len().max(1));
+        let forms = owner.shape.forms.clone();
+        let width = forms.encoding.columns.len();
+        if forms.encoding.needs_parameters_per_row() {
+            options.batch_size = options.batch_size.min(MAX_PARAMS / width.max(1));
         }
         let buffer = RelationBuffer {
-            waiting: Waiting::new(owner.table.clone(), encoding.columns.len()),
-            forms: RefCell::new(Forms::new(&owner, encoding)),
+            waiting: Waiting::new(owner.shape.table.clone(), width),
+            forms: RefCell::new(forms),
+            copy: RefCell::default(),
             owner,
             options,
             stream,
-            question,
             keys,
             has_copied: Cell::new(false),
             command_ids: Cell::default(),
@@ -161,13 +111,13 @@ impl RelationBuffer {
         let size = self
             .waiting
             .push(encoders.map(|encoder| move |out: &mut Vec<u8>| encoder.append(row, out)))?;
-        let is_ready = forms.copy.is_some();
+        let is_ready = self.copy.borrow().is_some();
         let mut full = self.stream.is_full(size.rows, size.bytes, is_ready);
         if full.is_some() && !is_ready {
             drop(forms);
             // The shard may have answered that these rows can be copied as they are.
             self.look_for_format();
-            if self.forms.borrow().copy.is_some() {
+            if self.copy.borrow().is_some() {
                 full = self.stream.is_full(size.rows, size.bytes, true);
             }
         }
@@ -180,7 +130,7 @@ impl RelationBuffer {
     /// Once COPY is in use: notes the format in which the present form of rows can go, if it can.
     fn look_for_format(&self) {
         if let Some(types) = self.stream.copy_types() {
-            self.forms.borrow_mut().note_types(&self.owner, &types);
+            *self.copy.borrow_mut() = self.forms.borrow().copy(&self.owner.shape, &types);
         }
     }
 
@@ -192,7 +142,7 @@ impl RelationBuffer {
     /// Are there enough rows to hand them to a COPY that is open for them?
     #[inline]
     pub fn can_stream(&self) -> bool {
-        self.waiting.bytes() >= STREAM_BYTES && self.forms.borrow().copy.is_some()
+        self.waiting.bytes() >= STREAM_BYTES && self.copy.borrow().is_some()
     }
 
     /// Is it that of a (sub)transaction that is over?
@@ -222,15 +172,19 @@ impl RelationBuffer {
     /// The statement that carries the rows, for EXPLAIN, and whether that is COPY.
     pub fn sql(&self) -> (Sql, bool) {
         let forms = self.forms.borrow();
-        let copied = forms.copy.as_ref().filter(|_| self.has_copied.get());
-        let RemoteTable { schema, name, .. } = &self.owner.remote;
+        let copy = self.copy.borrow();
+        let copied = copy.as_ref().filter(|_| self.has_copied.get());
+        let Shape {
+            remote: RemoteTable { schema, name, .. },
+            clauses,
+            ..
+        } = &*self.owner.shape;
         let columns = &forms.encoding.columns;
         match copied {
             Some((_, sql)) => ((**sql).clone(), true),
-            None if forms.encoding.needs_parameters_per_row() => (
-                from_values(schema, name, columns, &self.owner.clauses, 1),
-                false,
-            ),
+            None if forms.encoding.needs_parameters_per_row() => {
+                (from_values(schema, name, columns, clauses, 1), false)
+            }
             None => ((*forms.array_sql).clone(), false),
         }
     }
@@ -238,20 +192,20 @@ impl RelationBuffer {
     /// Between two batches: once COPY is in use, rows take a form for it.
     fn follow_stream(&self) {
         let Some(types) = self.stream.copy_types() else {
-            self.forms.borrow_mut().copy = None;
+            self.copy.take();
             return;
         };
-        if self.forms.borrow().copy.is_none() {
+        if self.copy.borrow().is_none() {
             self.look_for_format();
         }
-        let mut forms = self.forms.borrow_mut();
-        if forms.copy.is_none() {
-            match forms.encoding.to_text() {
-                Some(encoding) if forms.encoding.remote_types == *types => {
-                    *forms = Forms::new(&self.owner, encoding);
-                    forms.note_types(&self.owner, &types);
+        if self.copy.borrow().is_none() {
+            let text = self.forms.borrow().to_text(&self.owner.shape, &types);
+            match text {
+                Some(forms) => {
+                    *self.copy.borrow_mut() = forms.copy(&self.owner.shape, &types);
+                    *self.forms.borrow_mut() = Rc::new(forms);
                 }
-                _ => self.stream.give_up_copy(),
+                None => self.stream.give_up_copy(),
             }
         }
     }
@@ -270,7 +224,7 @@ impl RelationBuffer {
         CopyIn {
             sql,
             format,
-            table: self.owner.remote.name.clone(),
+            table: self.owner.shape.remote.name.clone(),
             stays_open: self.stream.may_stay_open(),
             rows,
             subject: self.waiting.subject(count),
@@ -310,8 +264,8 @@ impl RelationBuffer {
             let number = (count as i64).to_be_bytes().to_vec();
             (forms.array_sql.clone(), vec![Param::binary(INT8, number)])
         } else if forms.encoding.needs_parameters_per_row() {
-            let RemoteTable { schema, name, .. } = &self.owner.remote;
-            let sql = from_values(schema, name, columns, &self.owner.clauses, count);
+            let RemoteTable { schema, name, .. } = &self.owner.shape.remote;
+            let sql = from_values(schema, name, columns, &self.owner.shape.clauses, count);
             let values = rows.by_ref().take(count).flat_map(|row| row.values());
             let params = values
                 // A value in text form holds no NUL character.
@@ -361,7 +315,7 @@ impl PendingRows for RelationBuffer {
         if self.owner.kept.is_none() || sent == answered {
             return Ok(());
         }
-        Err(miscounted(&self.owner.table, sent, answered))
+        Err(miscounted(&self.owner.shape.table, sent, answered))
     }
 
     fn is_empty(&self) -> bool {
@@ -377,7 +331,7 @@ impl PendingRows for RelationBuffer {
             return Vec::new();
         }
         let mut rows = self.take_rows();
-        let copy = self.forms.borrow().copy.clone();
+        let copy = self.copy.borrow().clone();
         let mut batches = Vec::new();
         match copy.filter(|_| self.stream.copies(rows.count(), rows.bytes())) {
             Some((format, sql)) => {
@@ -398,7 +352,7 @@ impl PendingRows for RelationBuffer {
                 spare::put(rows.into_bytes());
                 if self.stream.wants_to_ask(cause) {
                     let question = self.stream.question().clone();
-                    batches.push(Batch::Question(self.question.clone(), question));
+                    batches.push(Batch::Question(self.owner.shape.question.clone(), question));
                 }
             }
         }
@@ -407,7 +361,7 @@ impl PendingRows for RelationBuffer {
     }
 
     fn take_more(&self) -> Option<CopyIn> {
-        let (format, sql) = self.forms.borrow().copy.clone()?;
+        let (format, sql) = self.copy.borrow().clone()?;
         let rows = self.waiting.take();
         let count = rows.count();
         let copy = self.copy_in(rows, format, sql);

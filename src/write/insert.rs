@@ -2,7 +2,7 @@
 
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::insert::{Clauses, Conflict};
-use crate::model::option::{FlushPolicy, OnConflict, Transport, WriteOptions};
+use crate::model::option::{FlushPolicy, OnConflict, Transport};
 use crate::model::sql::Sql;
 use crate::model::statement::insert_row;
 use crate::pg::target::Target;
@@ -13,15 +13,15 @@ use crate::remote::copyable::{self, Verdict};
 use crate::remote::pending::{Kept, PendingRows};
 use crate::remote::relation::RemoteRelation;
 use crate::remote::session::{drain_all, SessionRef};
-use crate::remote::statement::Statement;
 use crate::remote::stats::{FlushCause, WriteStats};
 use crate::remote::usage::Usage;
 use crate::remote::{cache, memory};
 use crate::write::buffer::{Owner, RelationBuffer};
-use crate::write::columns::{Encoding, Sent};
+use crate::write::columns::Sent;
 use crate::write::kept;
 use crate::write::known::{remote_relation, tables_of_tree};
 use crate::write::policy::{self, Circumstances, SingleReason};
+use crate::write::shape::{Made, Shape};
 use crate::write::single::SingleRow;
 use crate::write::transport::Stream;
 use crate::write::upsert::{self, Keys};
@@ -279,43 +279,40 @@ impl Insert {
         clauses: Clauses,
         kept: Option<Kept>,
     ) -> Result<RelationBuffer> {
-        let mut remote = self.remote_relation()?;
-        let mut encoding = Encoding::new(&self.target, sent, &remote, session.shard_version());
+        let remote = self.remote_relation()?;
         let options = self.target.options.write;
+        let mut shape = self.shape(session, sent, &clauses, &remote);
         let obstacle = obstacle(&clauses, sent, &remote, options.transport);
-        let question = self.copy_question(&encoding, &clauses, remote.is_partitioned, options);
-        let key = question.last().map(|statement| statement.sql.clone());
-        let known = session.copy_question(&key.unwrap_or_default());
+        let key = shape.question.last().map(|statement| &statement.sql);
+        let known = session.copy_question(key.unwrap_or(&Rc::default()));
         if options.transport == Transport::Copy {
             let verdict = match obstacle {
                 Some(obstacle) => Some(Verdict::No(obstacle)),
                 None => {
-                    session.ask_whether_to_copy(&question, &known)?;
+                    session.ask_whether_to_copy(&shape.question, &known)?;
                     known.verdict()
                 }
             };
             match verdict {
                 Some(Verdict::No(reason)) => return Err(self.not_copyable(reason)),
-                Some(Verdict::Yes { types, .. }) if encoding.remote_types != *types => {
+                Some(Verdict::Yes { types, .. }) if shape.forms.encoding.remote_types != *types => {
                     // What was known is out of date.
                     session.forget_relations();
-                    remote = self.remote_relation()?;
-                    encoding = Encoding::new(&self.target, sent, &remote, session.shard_version());
-                    if encoding.remote_types != *types {
+                    let remote = self.remote_relation()?;
+                    shape = self.shape(session, sent, &clauses, &remote);
+                    if shape.forms.encoding.remote_types != *types {
                         return Err(self.not_copyable(copyable::CHANGED));
                     }
                 }
                 _ => {}
             }
-            if !encoding.can_be_copied() {
+            if !shape.forms.encoding.can_be_copied() {
                 return Err(self.not_copyable("a column of type \"char\" would travel as text"));
             }
         }
         let stream = Stream::new(options, obstacle.is_none(), known, session.pending_count());
         let owner = Owner {
-            table: self.target.relation.name.as_slice().into(),
-            remote: self.target.remote.clone(),
-            clauses,
+            shape,
             level: xact::nest_level(),
             kept,
         };
@@ -323,32 +320,24 @@ impl Insert {
             OnConflict::Update => Keys::new(&self.target),
             OnConflict::Error | OnConflict::Nothing => None,
         };
-        Ok(RelationBuffer::new(
-            owner, encoding, options, stream, question, keys,
-        ))
+        Ok(RelationBuffer::new(owner, options, stream, keys))
     }
 
-    /// The statements that ask whether COPY can be used. A plain table has been locked by the first INSERT, a partitioned
-    /// one not with all its partitions.
-    fn copy_question(
+    fn shape(
         &self,
-        encoding: &Encoding,
+        session: &SessionRef,
+        sent: &Sent,
         clauses: &Clauses,
-        is_partitioned: bool,
-        options: WriteOptions,
-    ) -> Vec<Statement> {
-        let columns: Vec<&[u8]> = encoding
-            .columns
-            .iter()
-            .map(|column| column.name.as_slice())
-            .collect();
-        let remote = &self.target.remote;
-        let mut statements = Vec::new();
-        if is_partitioned || options.transport == Transport::Copy {
-            statements.push(copyable::lock(remote));
-        }
-        statements.push(copyable::question(remote, &columns, clauses.overriding));
-        statements
+        remote: &Rc<RemoteRelation>,
+    ) -> Rc<Shape> {
+        Shape::of(&Made {
+            relation: self.place.relid,
+            target: &self.target,
+            remote,
+            sent,
+            clauses,
+            shard_version: session.shard_version(),
+        })
     }
 
     fn not_copyable(&self, reason: &str) -> FdwError {
@@ -501,8 +490,10 @@ impl Insert {
         session.check()?;
         if self.is_kept {
             // Nobody knows when the next rows will come.
-            session.close_copy();
-            return session.nudge();
+            return match session.close_copy() {
+                true => session.nudge(),
+                false => Ok(()),
+            };
         }
         match self.place.counting {
             Counting::AtFlush if !buffer.is_empty() => {

@@ -11,6 +11,7 @@ mod kept;
 mod known;
 pub mod policy;
 pub mod rowwise;
+mod shape;
 pub mod single;
 pub mod transport;
 pub mod upsert;

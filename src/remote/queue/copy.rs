@@ -119,9 +119,9 @@ impl Running {
         self.add(copy.rows);
     }
 
-    /// No rows will follow.
-    pub fn close(&mut self) {
-        self.closing = true;
+    /// No rows will follow. Returns whether they could have.
+    pub fn close(&mut self) -> bool {
+        !std::mem::replace(&mut self.closing, true)
     }
 
     /// Sends no more data than has been handed over, and lets the COPY fail.

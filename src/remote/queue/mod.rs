@@ -179,14 +179,16 @@ impl Queue {
         self.open_copy(owner).is_some()
     }
 
-    /// The answer to the last COPY is wanted: no rows will be added.
-    pub fn close_copy(&mut self) {
+    /// The answer to the last COPY is wanted: no rows will be added. Returns whether they could have been.
+    pub fn close_copy(&mut self) -> bool {
+        let mut was_open = false;
         if let Some(running) = &mut self.running {
-            running.close();
+            was_open = running.close();
         }
         if let Some(Waiting::Copy { closed, .. }) = self.backlog.back_mut() {
-            *closed = true;
+            was_open |= !std::mem::replace(closed, true);
         }
+        was_open
     }
 
     /// Ends the message, if one is open: the shard answers everything up to here.

@@ -92,9 +92,9 @@ impl Session {
         }
     }
 
-    /// No more rows are to follow on those of the COPY that is open.
-    pub fn close_copy(&self) {
-        self.state.borrow_mut().queue.close_copy();
+    /// No more rows are to follow on those of the COPY that is open. Returns whether one was.
+    pub fn close_copy(&self) -> bool {
+        self.state.borrow_mut().queue.close_copy()
     }
 
     /// Ends a message that has been begun: without that the shard would answer nothing of it. An error shows as a
