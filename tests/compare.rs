@@ -14,12 +14,18 @@ mod outcome;
 mod programs;
 #[path = "compare/random.rs"]
 mod random;
+#[path = "compare/schema.rs"]
+mod schema;
 #[path = "compare/script.rs"]
 mod script;
 #[path = "compare/special.rs"]
 mod special;
+#[path = "compare/trees.rs"]
+mod trees;
 #[path = "compare/types.rs"]
 mod types;
+#[path = "compare/writer.rs"]
+mod writer;
 
 use driver::compare;
 

@@ -56,7 +56,7 @@ fn set_options(side: &mut Side, options: &[(&str, &str)], on: bool) {
 }
 
 /// Numbers that look random and are the same for the same seed (splitmix64).
-pub struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
     fn roll(&mut self) -> u64 {
