@@ -384,3 +384,48 @@ fn p01_no_row_is_outside_of_its_partition() {
         assert_eq!(site.rows("SELECT count(*) FROM truck"), ["4"]);
     }
 }
+
+/// Somebody else changes a row between the look at it and the batch: the error is one that clients retry, and its CONTEXT names
+/// the rows of the batch.
+#[test]
+fn conflicts_and_errors_of_a_batch_are_told_exactly() {
+    for key in [
+        "",
+        "ALTER FOREIGN TABLE stock ALTER id OPTIONS (ADD key 'true')",
+    ] {
+        let mut site = Site::with("batch_size '10'");
+        site.table(
+            "stock",
+            "id int, n int",
+            ", PRIMARY KEY (id), CHECK (n < 1000)",
+        );
+        site.tag("INSERT INTO stock SELECT g, g FROM generate_series(1, 40) g");
+        site.tag(key);
+        for change in [
+            "UPDATE stock SET n = n + 1 WHERE id > 20 AND random() < 2",
+            "DELETE FROM stock WHERE id > 20 AND random() < 2",
+        ] {
+            // The remote transaction's snapshot is older than the other's change.
+            site.tag("BEGIN");
+            site.tag("SELECT count(*) FROM stock");
+            site.north
+                .run("UPDATE stock SET n = n + 1 WHERE id = 35")
+                .expect_ok();
+            let error = site.main.run(change);
+            let error = error.expect_error();
+            assert_eq!(error.sqlstate(), "40001", "{change} {key}");
+            site.tag("ROLLBACK");
+        }
+        let reply = site
+            .main
+            .run("UPDATE stock SET n = n + 963 WHERE random() < 2");
+        let error = reply.expect_error();
+        assert_eq!(error.sqlstate(), "23514");
+        let context = error.context();
+        assert!(
+            context.contains("foreign table \"stock\", rows 31 to 40"),
+            "{context}"
+        );
+        assert_eq!(site.rows("SELECT count(*), sum(n) FROM stock"), ["40|822"]);
+    }
+}
