@@ -14,5 +14,5 @@ pub mod rowwise;
 mod shape;
 pub mod single;
 pub mod transport;
-pub mod upsert;
+mod upsert;
 mod waiting;
