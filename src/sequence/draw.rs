@@ -32,7 +32,7 @@ const DRAW: &str = "\
 WITH sequence AS MATERIALIZED (\
 SELECT seqrelid AS id, seqincrement::numeric AS step, seqmin, seqmax, seqcache, seqcycle, \
 CASE WHEN $2 = 0 THEN least(seqcache, $3) ELSE $2 END AS wanted, pg_catalog.nextval(seqrelid) AS first \
-FROM pg_catalog.pg_sequence WHERE seqrelid = $1::text::regclass), \
+FROM pg_catalog.pg_sequence WHERE seqrelid = (SELECT $1::text::regclass)), \
 known AS MATERIALIZED (\
 SELECT *, CASE WHEN pg_catalog.has_sequence_privilege(id, 'USAGE, SELECT') \
 THEN pg_catalog.pg_sequence_last_value(id) END AS last FROM sequence), \
