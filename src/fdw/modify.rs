@@ -242,7 +242,7 @@ pub unsafe extern "C-unwind" fn is_foreign_rel_updatable(relation: pg_sys::Relat
     // SAFETY: this frame holds no destructors.
     unsafe {
         guarded(|| {
-            let is_updatable = Target::of((*relation).rd_id)?.options.updatable;
+            let is_updatable = Target::known((*relation).rd_id)?.options.updatable;
             Ok(match is_updatable {
                 true => {
                     1 << pg_sys::CmdType::CMD_INSERT

@@ -104,7 +104,7 @@ enum Mode {
 pub struct Change {
     plan: ChangePlan,
     place: ChangePlace,
-    target: Target,
+    target: Rc<Target>,
     identity: Identity,
     usage: Usage,
     mode: Option<Mode>,
@@ -118,7 +118,7 @@ pub struct Change {
 impl Change {
     /// Neither connects nor asks the shard anything.
     pub fn new(plan: ChangePlan, place: ChangePlace) -> Result<Change> {
-        let target = Target::of(plan.relid)?;
+        let target = Target::known(plan.relid)?;
         let identity = match target.key.is_empty() {
             true => Identity::Place,
             false => Identity::Key(target.key.clone()),
