@@ -272,8 +272,15 @@ impl RelationBuffer {
                 .map(|value| Param::text(value.map(|text| CString::new(text).unwrap_or_default())))
                 .collect();
             (Rc::new(sql), params)
-        } else {
+        } else if count == 1 {
+            let values = rows.by_ref().take(1).flat_map(|row| row.values());
             // The casts of the statement name the types.
+            let params = values.map(|value| match value {
+                Some(bytes) => Param::binary(0, bytes.to_vec()),
+                None => Param::text(None),
+            });
+            (forms.row_sql.clone(), params.collect())
+        } else {
             let arrays = rows.arrays(&forms.element_oids, count);
             let params = arrays.into_iter().map(|array| Param::binary(0, array));
             (forms.array_sql.clone(), params.collect())

@@ -1,7 +1,7 @@
 //! How the rows of a foreign table travel: worked out once for all buffers, as long as nothing changes on either side.
 
 use crate::model::copy::{copy_from, Format};
-use crate::model::insert::{from_arrays, Clauses, Form, Target as Column};
+use crate::model::insert::{from_arrays, from_row, Clauses, Form, Target as Column};
 use crate::model::option::Transport;
 use crate::model::sql::Sql;
 use crate::model::table::RemoteTable;
@@ -21,6 +21,8 @@ pub struct Forms {
     pub encoding: Encoding,
     /// Text of a statement with arrays: the same whatever the number of rows.
     pub array_sql: Rc<Sql>,
+    /// Text of a statement with a single row of the same values.
+    pub row_sql: Rc<Sql>,
     pub element_oids: Vec<u32>,
     pub dependence: Dependence,
 }
@@ -30,6 +32,7 @@ impl Forms {
         let RemoteTable { schema, name, .. } = remote;
         Forms {
             array_sql: Rc::new(from_arrays(schema, name, &encoding.columns, clauses)),
+            row_sql: Rc::new(from_row(schema, name, &encoding.columns, clauses)),
             element_oids: encoding.columns.iter().map(Column::element_oid).collect(),
             dependence: encoding.dependence(),
             encoding,
