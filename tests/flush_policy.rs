@@ -186,6 +186,20 @@ fn a_savepoint_takes_its_own_rows_with_it() {
     );
 }
 
+/// A cancel request could hit what sets a savepoint, which then cannot be rolled back to.
+#[test]
+fn to_undo_a_block_whose_rows_still_wait_nothing_is_cancelled() {
+    let mut scene = Scene::new("");
+    scene.ok("DO $$ BEGIN
+        INSERT INTO t1 VALUES (0, '');
+        FOR i IN 1..20 LOOP
+            BEGIN INSERT INTO t1 VALUES (i, ''); PERFORM 1 / (i % 2); EXCEPTION WHEN division_by_zero THEN NULL; END;
+        END LOOP;
+    END $$");
+    assert_eq!(scene.proxy.traffic().connections, 0);
+    assert_eq!(scene.ids(0), "0,1,3,5,7,9,11,13,15,17,19");
+}
+
 #[test]
 fn an_error_at_commit_leaves_nothing_anywhere() {
     let mut scene = Scene::new("");

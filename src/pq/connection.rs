@@ -271,6 +271,13 @@ impl Connection {
         self.check(outcome == 1)
     }
 
+    /// Asks the server to send the answers to what came before at once, though the message has not ended.
+    pub fn send_flush_request(&mut self) -> Result<()> {
+        // SAFETY: the connection is valid.
+        let outcome = unsafe { sys::PQsendFlushRequest(self.as_ptr()) };
+        self.check(outcome == 1)
+    }
+
     /// Sends as much of the output buffer as the socket takes.
     ///
     /// Where it does not take all, libpq reads what has come meanwhile. So look for answers before waiting for the

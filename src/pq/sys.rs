@@ -11,8 +11,8 @@ pub use libpq_sys::{
     PQconnectionUsedPassword, PQconninfo, PQconninfoFree, PQconsumeInput, PQenterPipelineMode,
     PQerrorMessage, PQexitPipelineMode, PQfinish, PQflush, PQgetResult, PQgetisnull, PQgetlength,
     PQgetvalue, PQisBusy, PQnfields, PQntuples, PQparameterStatus, PQpipelineSync, PQputCopyData,
-    PQputCopyEnd, PQresultErrorField, PQresultErrorMessage, PQsendQuery, PQsendQueryParams,
-    PQserverVersion, PQsetNoticeReceiver, PQsetnonblocking, PQsocket,
+    PQputCopyEnd, PQresultErrorField, PQresultErrorMessage, PQsendFlushRequest, PQsendQuery,
+    PQsendQueryParams, PQserverVersion, PQsetNoticeReceiver, PQsetnonblocking, PQsocket,
 };
 
 extern "C" {

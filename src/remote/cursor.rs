@@ -212,8 +212,10 @@ impl Cursor {
     /// The rows that were asked for ahead, if any were.
     fn take_ahead(&self) -> Result<Option<PgResult>> {
         if self.state.is_waited_for() {
-            self.session
-                .wait_until(|state| state.link.is_none() || !self.state.is_waited_for())?;
+            self.session.wait_until(|state| {
+                let is_over = state.queue.is_empty() || state.link.is_none();
+                is_over || !self.state.is_waited_for()
+            })?;
         }
         match self.state.ahead.take() {
             Ahead::No => Ok(None),

@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// Longest time that cleaning up after an error may take, for all sessions together.
 const CLEANUP_LIMIT: Duration = Duration::from_secs(30);
 
+/// Longest time to wait for a savepoint to be set before what follows it is cancelled.
+const SAVEPOINT_LIMIT: Duration = Duration::from_secs(5);
+
 /// What happens at the ends of local transactions.
 pub const HOOKS: xact::Hooks = xact::Hooks {
     pre_commit,
@@ -382,9 +385,13 @@ fn cancel(group: &[SessionRef], deadline: Instant) -> Result<()> {
         session.stop_sending();
         session.advance();
     }
+    // A savepoint that was never set cannot be rolled back to, and all that was before it would be lost.
+    let limit = deadline.min(Instant::now() + SAVEPOINT_LIMIT);
+    let is_set = |session: &Session| !session.sets_savepoint();
+    wait_for(&borrowed(group), is_set, Some(limit))?;
     let mut requests: Vec<CancelRequest> = group
         .iter()
-        .filter(|session| !session.is_quiet())
+        .filter(|session| session.may_take_long())
         .filter_map(|session| session.start_cancel())
         .collect();
     while Instant::now() < deadline {

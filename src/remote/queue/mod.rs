@@ -31,6 +31,8 @@ pub enum Role {
     Question(Rc<CopyQuestion>),
     /// The rows are kept for the scan that will want them.
     Ahead(Rc<CursorState>),
+    /// It sets a savepoint: only an error matters, but the shard tells at once when it is over.
+    Savepoint,
     /// The end of a message.
     Sync,
 }
@@ -98,6 +100,18 @@ pub struct Queue {
 impl Queue {
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.running.is_none() && self.backlog.is_empty()
+    }
+
+    /// Is a savepoint being set? A cancel request must not hit that: what is to be undone could be undone no more.
+    pub fn sets_savepoint(&self) -> bool {
+        let is_savepoint = |entry: &Entry| matches!(entry.role, Role::Savepoint);
+        self.entries.iter().any(is_savepoint)
+    }
+
+    /// Is there anything under way that may take long?
+    pub fn may_take_long(&self) -> bool {
+        let is_quick = |entry: &Entry| matches!(entry.role, Role::Savepoint | Role::Sync);
+        self.has_backlog() || !self.entries.iter().all(is_quick)
     }
 
     /// Have statements been added since the last message ended?
@@ -231,6 +245,11 @@ impl Queue {
         connection
             .send_query_params(&text, &params)
             .map_err(|error| error.message)?;
+        if matches!(role, Role::Savepoint) {
+            connection
+                .send_flush_request()
+                .map_err(|error| error.message)?;
+        }
         let bytes = statement.len();
         self.pipeline_bytes += bytes;
         self.handed_over += bytes;

@@ -76,7 +76,9 @@ impl Session {
             .queue(begin, Role::Ticket(ticket))
             .and_then(|()| self.end_message());
         if sent.is_ok() {
-            self.wait_until(|state| state.queue.has_answer(ticket) || state.link.is_none())?;
+            self.wait_until(|state| {
+                state.queue.has_answer(ticket) || state.queue.is_empty() || state.link.is_none()
+            })?;
         }
         let mut state = self.state.borrow_mut();
         state.lost = None;

@@ -166,6 +166,16 @@ impl Session {
         self.state.borrow().queue.is_empty()
     }
 
+    /// Is a savepoint being set?
+    pub(in crate::remote) fn sets_savepoint(&self) -> bool {
+        self.state.borrow().queue.sets_savepoint()
+    }
+
+    /// Is there anything under way that may take long?
+    pub(in crate::remote) fn may_take_long(&self) -> bool {
+        self.state.borrow().queue.may_take_long()
+    }
+
     /// Sends COMMIT. None: it could not be sent, and the session is lost.
     pub(in crate::remote) fn send_commit(&self) -> Option<u64> {
         let ticket = self.state.borrow_mut().queue.new_ticket();

@@ -261,7 +261,7 @@ impl Session {
             for savepoint in depth.missing(level) {
                 self.queue(
                     &Statement::plain(format!("SAVEPOINT s{savepoint}").as_str()),
-                    Role::Forget,
+                    Role::Savepoint,
                 )?;
                 self.state.borrow_mut().depth.deepen(savepoint);
             }
@@ -286,7 +286,9 @@ impl Session {
         let ticket = self.state.borrow_mut().queue.new_ticket();
         self.queue(statement, Role::Ticket(ticket))?;
         self.end_message()?;
-        self.wait_until(|state| state.queue.has_answer(ticket) || state.link.is_none())?;
+        self.wait_until(|state| {
+            state.queue.has_answer(ticket) || state.queue.is_empty() || state.link.is_none()
+        })?;
         let reply = self.state.borrow_mut().queue.take_answer(ticket);
         match reply {
             Some(Ok(result)) => {
