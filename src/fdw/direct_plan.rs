@@ -176,7 +176,7 @@ impl Parts<'_> {
 /// The plans, one for each target, if nothing but an Append stands between them and the node that writes.
 ///
 /// # Safety
-/// As for [`plan`].
+/// As for [`plan()`].
 unsafe fn scans(modify: *mut pg_sys::ModifyTable) -> Result<Vec<*mut pg_sys::Plan>> {
     // SAFETY: by the contract; each node is read as what its tag says.
     unsafe {
@@ -219,7 +219,7 @@ unsafe fn scan_of(
     }
 }
 
-/// Has [`plan`] turned this one into a statement?
+/// Has [`plan()`] turned this one into a statement?
 ///
 /// # Safety
 /// Both are valid and belong together.
@@ -249,7 +249,7 @@ unsafe fn is_direct(root: *mut pg_sys::PlannerInfo, plan: *mut pg_sys::Plan) -> 
 /// written before.
 ///
 /// # Safety
-/// As for [`plan`].
+/// As for [`plan()`].
 unsafe fn is_alone(
     root: *mut pg_sys::PlannerInfo,
     modify: *mut pg_sys::ModifyTable,
@@ -401,7 +401,7 @@ unsafe fn stays_inside(relid: Oid, target: Index, assignments: &[Assignment]) ->
 /// The RETURNING list of a target, null without one.
 ///
 /// # Safety
-/// As for [`plan`].
+/// As for [`plan()`].
 unsafe fn returning_of(modify: *mut pg_sys::ModifyTable, position: i32) -> *mut List {
     // SAFETY: by the contract; the list is empty or has one list for each target.
     unsafe {
