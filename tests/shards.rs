@@ -211,3 +211,34 @@ fn what_is_no_postgresql_of_a_known_version_is_refused() {
         assert!(error.detail().contains("1."), "{error:?}");
     }
 }
+
+/// A foreign table without the option schema_name stands for another table once its schema has another name: what was known of
+/// the types of the first one says nothing of the second.
+#[test]
+fn a_renamed_schema_means_another_remote_table() {
+    let (coordinator, shard) = (Cluster::start(), Cluster::start());
+    shard.sql(
+        "CREATE SCHEMA numbers; CREATE TABLE numbers.t (v int);
+         CREATE SCHEMA words; CREATE TABLE words.t (v text)",
+    );
+    let mut client = coordinator.simple();
+    client
+        .run(&format!(
+            "CREATE EXTENSION shard_fdw; {}; CREATE SCHEMA numbers;
+             CREATE FOREIGN TABLE numbers.t (v text) SERVER s",
+            create_server("s", shard.port(), "")
+        ))
+        .expect_ok();
+    client
+        .run("INSERT INTO numbers.t VALUES ('007'), ('8')")
+        .expect_ok();
+    client
+        .run("ALTER SCHEMA numbers RENAME TO words")
+        .expect_ok();
+    client
+        .run("INSERT INTO words.t VALUES ('007'), ('8')")
+        .expect_ok();
+    let stored = "SELECT string_agg(v::text, ',' ORDER BY v::text) FROM";
+    assert_eq!(shard.value(&format!("{stored} numbers.t")), "7,8");
+    assert_eq!(shard.value(&format!("{stored} words.t")), "007,8");
+}

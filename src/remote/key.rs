@@ -94,12 +94,12 @@ impl Session {
             let (place, column) = read_row(&answer, row).ok_or_else(unexpected)?;
             *found.get_mut(place).ok_or_else(unexpected)? = Some(column);
         }
-        let mut known = self.keys.borrow_mut();
         let mut rest = found.into_iter();
-        for key in keys {
+        let answers = keys.iter().map(|key| {
             let columns: RemoteKey = rest.by_ref().take(key.columns.len()).collect();
-            known.put(key.relid, Rc::new(columns));
-        }
+            (key.relid, Rc::new(columns))
+        });
+        self.keys.borrow_mut().put(answers);
         Ok(())
     }
 }

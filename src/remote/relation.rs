@@ -90,6 +90,15 @@ pub struct RemoteRelation {
 /// Kept answers, by local relation.
 pub struct Known<T>(HashMap<Oid, (u64, Rc<T>)>);
 
+/// So many are kept, or as many as one question has brought.
+const MOST_KNOWN: usize = 10_000;
+
+/// A number that differs from an earlier one if the remote name of a foreign table, or anything else of it, may have changed in
+/// between: the name of its schema may be part of it.
+fn generation(relid: Oid) -> u64 {
+    invalidation::relation_generation(relid) + invalidation::surroundings_generation()
+}
+
 impl<T> Default for Known<T> {
     fn default() -> Known<T> {
         Known(HashMap::new())
@@ -98,13 +107,17 @@ impl<T> Default for Known<T> {
 
 impl<T> Known<T> {
     pub(super) fn get(&self, relid: Oid) -> Option<Rc<T>> {
-        let (generation, relation) = self.0.get(&relid)?;
-        (*generation == invalidation::relation_generation(relid)).then(|| relation.clone())
+        let (known_at, relation) = self.0.get(&relid)?;
+        (*known_at == generation(relid)).then(|| relation.clone())
     }
 
-    pub(super) fn put(&mut self, relid: Oid, relation: Rc<T>) {
-        let generation = invalidation::relation_generation(relid);
-        self.0.insert(relid, (generation, relation));
+    /// The answers of one question.
+    pub(super) fn put(&mut self, answers: impl ExactSizeIterator<Item = (Oid, Rc<T>)>) {
+        if self.0.len() + answers.len() > MOST_KNOWN {
+            self.0.clear();
+        }
+        let answers = answers.map(|(relid, relation)| (relid, (generation(relid), relation)));
+        self.0.extend(answers);
     }
 
     pub fn clear(&mut self) {
@@ -142,10 +155,9 @@ impl Session {
         for row in 0..answer.ntuples() {
             read_row(&answer, row, &mut found)?;
         }
-        let mut known = self.relations.borrow_mut();
-        for ((relid, _), relation) in tables.iter().zip(found) {
-            known.put(*relid, Rc::new(relation));
-        }
+        let relids = tables.iter().map(|(relid, _)| *relid);
+        let answers = relids.zip(found.into_iter().map(Rc::new));
+        self.relations.borrow_mut().put(answers);
         Ok(())
     }
 
