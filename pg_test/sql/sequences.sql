@@ -216,6 +216,12 @@ SELECT try($$SELECT shard_fdw_nextval('seq', 'seq_rows')$$);
 SELECT shard_fdw_nextval('seq_renamed', 'seq_rows') - :value AS drawn_again;
 ALTER SERVER seq_renamed RENAME TO seq;
 
+-- However many names somebody makes up, what is held stays.
+SELECT shard_fdw_nextval('seq', 'seq_rows') AS value \gset
+SELECT count(*) FROM generate_series(1, 1200) AS g
+WHERE try(format($$SELECT shard_fdw_currval('seq', 'made_up_%s')$$, g)) LIKE '55000: %';
+SELECT shard_fdw_nextval('seq', 'seq_rows') - :value AS next;
+
 -- The connection: closed by hand what is held goes on; lost, it is made anew; not kept, it ends with the transaction.
 SELECT shard_fdw_nextval('seq', 'seq_rows') AS value \gset
 SELECT shard_fdw_disconnect('seq'), shard_fdw_disconnect('seq');

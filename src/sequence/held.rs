@@ -52,6 +52,9 @@ struct State {
     drawn: u64,
 }
 
+/// So many spellings are known; then they are looked up again.
+const MOST_SPELLINGS: usize = 1000;
+
 /// What a server and a sequence were called, and which they were found to be.
 struct Spelling {
     generation: u64,
@@ -82,6 +85,14 @@ impl Known {
         let is_right =
             spelling.generation == checked.generation && spelling.sequence.checked.get() == checked;
         is_right.then_some(&spelling.sequence)
+    }
+
+    /// Before another spelling is noted: names may be made up by a program, and most of them name nothing.
+    fn make_room(&mut self) {
+        if self.spellings.len() >= MOST_SPELLINGS {
+            self.spellings.clear();
+            self.sequences.retain(|_, sequence| sequence.is_used());
+        }
     }
 }
 
@@ -154,14 +165,9 @@ pub fn discard() {
 pub fn report() -> Result<Vec<Report>> {
     let sequences: Vec<_> = KNOWN.with_borrow(|known| known.sequences.values().cloned().collect());
     let user = backend::current_user();
-    // One that never gave a value may not even exist.
-    let is_used = |sequence: &&Rc<Sequence>| {
-        let state = sequence.state.borrow();
-        state.refills > 0 || state.last.is_some()
-    };
     sequences
         .iter()
-        .filter(is_used)
+        .filter(|sequence| sequence.is_used())
         .map(|sequence| {
             let server = catalog::server_if_exists(sequence.server)?;
             let mut state = sequence.state.borrow_mut();
@@ -221,6 +227,7 @@ fn sequence(server_name: &[u8], spelling: &[u8]) -> Result<Rc<Sequence>> {
     let connection = autocommit::connection(server.oid, user)?;
     let checked = Checked { generation, user };
     Ok(KNOWN.with_borrow_mut(|known| {
+        known.make_room();
         let key = (server.oid.to_u32(), name.as_bytes().into());
         let sequence = known
             .sequences
@@ -255,6 +262,12 @@ impl Sequence {
                 drawn: 0,
             }),
         }
+    }
+
+    /// One that never gave a value may not even exist.
+    fn is_used(&self) -> bool {
+        let state = self.state.borrow();
+        state.refills > 0 || state.last.is_some()
     }
 
     /// Drops the values if they were drawn for another user, or over another connection.
