@@ -9,7 +9,7 @@ use crate::remote::session::{Session, SessionRef};
 use crate::write::buffer::RelationBuffer;
 use crate::write::columns::Sent;
 use pgrx::pg_sys::Oid;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 
@@ -22,9 +22,14 @@ struct Entry {
     buffer: Weak<RelationBuffer>,
 }
 
+/// As long as there are no more relations than this, those whose buffers are gone may stay.
+const FEW: usize = 64;
+
 thread_local! {
     /// By relation. The sessions hold the buffers.
     static KEPT: RefCell<HashMap<Oid, Vec<Entry>>> = RefCell::default();
+    /// At so many relations those whose buffers are gone are taken out: a session may see any number come and go.
+    static CROWDED: Cell<usize> = const { Cell::new(FEW) };
 }
 
 /// What a statement needs of a buffer.
@@ -69,9 +74,14 @@ pub fn find(wanted: &Wanted) -> (Option<Rc<RelationBuffer>>, Vec<Rc<RelationBuff
 
 /// Makes a new buffer known.
 pub fn add(wanted: &Wanted, buffer: &Rc<RelationBuffer>) {
+    let is_alive = |entry: &Entry| entry.buffer.strong_count() > 0;
     KEPT.with_borrow_mut(|kept| {
+        if kept.len() >= CROWDED.get() {
+            kept.retain(|_, entries| entries.iter().any(is_alive));
+            CROWDED.set((2 * kept.len()).max(FEW));
+        }
         let entries = kept.entry(wanted.relation).or_default();
-        entries.retain(|entry| entry.buffer.strong_count() > 0);
+        entries.retain(is_alive);
         entries.push(Entry {
             session: Rc::downgrade(wanted.session),
             target: wanted.target.clone(),
