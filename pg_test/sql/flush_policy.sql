@@ -84,10 +84,12 @@ SELECT query, policy(query) FROM unnest(ARRAY[
     'INSERT INTO f SELECT slow(a) FROM source ORDER BY 1 LIMIT 3',
     'INSERT INTO f SELECT sum(slow(a)) FROM source',
     'INSERT INTO f SELECT slow_sum(a) FROM source',
-    'INSERT INTO f SELECT sum(slow(a)) FROM source GROUP BY b',
+    'INSERT INTO f SELECT max(x) FROM (SELECT slow(a) AS x, b FROM source OFFSET 0) s GROUP BY b',
     'INSERT INTO f SELECT sum(a) OVER (ORDER BY slow(a)) FROM (SELECT a FROM source OFFSET 0) s',
     'INSERT INTO f SELECT s.a FROM source s LEFT JOIN (SELECT slow(a) AS x FROM source LIMIT 2) t ON t.x = s.a'
 ]) AS query;
+-- A hashed aggregate that writes rows to disk evaluates its arguments for them later.
+SELECT policy('INSERT INTO f SELECT sum(slow(a)) FROM source GROUP BY b');
 SET enable_hashagg = off;
 RESET enable_sort;
 SELECT policy('INSERT INTO f SELECT slow_sum(a) FROM source GROUP BY b');
@@ -116,6 +118,27 @@ SELECT sent('INSERT INTO f SELECT a FROM source');
 SET shard_fdw.flush_policy = statement;
 SELECT sent('INSERT INTO f SELECT slow(a) FROM source');
 SELECT count(*), sum(a) FROM r;
+
+-- UPDATE and DELETE.
+SET shard_fdw.flush_policy = row;
+SELECT query, policy(query), sent(query) FROM unnest(ARRAY[
+    'UPDATE f SET b = b || ''.'' WHERE random() < 2 AND a <= 5',
+    'UPDATE f SET b = s.b FROM source s WHERE s.a = f.a AND s.a <= 3',
+    'DELETE FROM f WHERE random() < 2 AND a = 20',
+    'UPDATE f SET b = ''whole'' WHERE a = 19'
+]) AS query;
+SET shard_fdw.flush_policy = call;
+SELECT query, policy(query), sent(query) FROM unnest(ARRAY[
+    'UPDATE f SET b = slow(a)::text WHERE a <= 2',
+    'UPDATE f SET b = b || ''!'' WHERE slow(a) = 3',
+    'UPDATE f SET b = s.b FROM (SELECT slow(a) AS x, b FROM source ORDER BY 1) s WHERE s.x = f.a AND s.x <= 4',
+    'UPDATE f SET b = b || ''?'' WHERE random() < 2 AND a <= 6',
+    'DELETE FROM f WHERE slow(a) >= 18',
+    'DELETE FROM f WHERE random() < 2 AND a = 17'
+]) AS query;
+SET shard_fdw.flush_policy = transaction;
+SELECT sent('DELETE FROM f WHERE slow(a) >= 16');
+SELECT count(*), a, min(b), max(b) FROM r GROUP BY a ORDER BY a;
 
 -- Decided once per statement and target, but for each statement anew.
 SET shard_fdw.flush_policy = call;

@@ -1,7 +1,8 @@
 //! The functions in procedural languages that a plan calls while its rows are being written.
 //!
 //! What stands below a node that reads all of its input before it returns its first row is over when the first row is
-//! written: Sort, the build side of a hash join, hashed and plain Agg. That holds only where the node is run once, and
+//! written: Sort, the build side of a hash join, hashed and plain Agg. A plain Agg has also evaluated the arguments of its
+//! aggregates by then; a hashed one may evaluate some later, for rows that it has written to disk. That holds only where the node is run once, and
 //! first: not below something that is run again for each row, and not in a later part of an Append. Everything that does
 //! not stand below such a node counts: where this file is in doubt, it says that a function is called.
 
@@ -75,7 +76,7 @@ impl Search {
         // SAFETY: by the contract.
         unsafe {
             let mut found = Found {
-                without_arguments: is_over,
+                without_arguments: is_over && !is_hashed_agg(plan),
                 ..Found::default()
             };
             for expression in expressions_of(plan, is_over) {
@@ -115,6 +116,16 @@ unsafe fn finishes_early(plan: *mut pg_sys::Plan) -> bool {
             ),
             _ => false,
         }
+    }
+}
+
+/// # Safety
+/// `plan` is valid.
+unsafe fn is_hashed_agg(plan: *mut pg_sys::Plan) -> bool {
+    // SAFETY: by the contract.
+    unsafe {
+        (*plan).type_ == NodeTag::T_Agg
+            && (*plan.cast::<pg_sys::Agg>()).aggstrategy == pg_sys::AggStrategy::AGG_HASHED
     }
 }
 
