@@ -244,6 +244,20 @@ INSERT INTO ud_remote.u DEFAULT VALUES RETURNING id;
 TRUNCATE part;
 SELECT count(*) FROM part;
 
+-- A MERGE that inserts rows and moves others into one table, where the shard fills columns of the inserted ones.
+CREATE TABLE ud_remote.merged (k int, id int, v text DEFAULT 'far');
+CREATE TABLE m (k int, id int, v text) PARTITION BY LIST (k);
+CREATE TABLE m0 PARTITION OF m FOR VALUES IN (0);
+CREATE FOREIGN TABLE m1 PARTITION OF m FOR VALUES IN (1) SERVER loopback OPTIONS (schema_name 'ud_remote', table_name 'merged');
+ALTER FOREIGN TABLE m1 ALTER v OPTIONS (ADD remote_default 'true');
+INSERT INTO m VALUES (0, 1, 'near');
+MERGE INTO m USING (VALUES (1), (2)) AS s (id) ON m.k = 0 AND m.id = s.id
+    WHEN MATCHED THEN UPDATE SET k = 1 WHEN NOT MATCHED THEN INSERT (k, id) VALUES (1, s.id);
+MERGE INTO m USING (VALUES (1), (2)) AS s (id) ON m.k = 0 AND m.id = s.id
+    WHEN NOT MATCHED AND s.id = 2 THEN INSERT (k, id) VALUES (1, s.id);
+MERGE INTO m USING (VALUES (1)) AS s (id) ON m.k = 0 AND m.id = s.id WHEN MATCHED THEN UPDATE SET k = 1;
+SELECT * FROM ud_remote.merged ORDER BY id;
+
 -- The options that forbid it.
 ALTER FOREIGN TABLE t OPTIONS (ADD updatable 'false', ADD truncatable 'false');
 UPDATE t SET num = 0;

@@ -118,7 +118,11 @@ pub unsafe fn explain_target(
     let preview = unsafe {
         insert.preview(
             insert::circumstances(node, target, &insert.target().options.write),
-            insert::named_columns(node, target),
+            insert::named_columns(
+                node,
+                target,
+                (*node).operation == pg_sys::CmdType::CMD_UPDATE,
+            ),
         )?
     };
     let reason = preview.single_reason.map(SingleReason::describe);

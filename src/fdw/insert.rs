@@ -32,6 +32,8 @@ pub struct InsertTarget {
     decoder: Option<(Decoder, MemoryContext)>,
     /// Rows could be outside of the partition's bound.
     checks_bounds: bool,
+    /// Rows move here from other partitions: all of their columns are sent.
+    takes_moved: bool,
     /// COPY into a relation whose shard may store fewer rows than it is given.
     uncounted: bool,
 }
@@ -111,6 +113,7 @@ pub unsafe fn begin(
             node,
             decoder: None,
             checks_bounds: bounds::concern_insert(target),
+            takes_moved: false,
             uncounted: false,
         });
         Ok(())
@@ -177,24 +180,49 @@ pub unsafe fn check_options(target: *mut pg_sys::ResultRelInfo) -> Vec<pg_sys::W
     }
 }
 
-/// Whether the statement names a column, by its number.
+/// Does a row come from another partition, by an UPDATE or by the UPDATE of a MERGE? A MERGE inserts rows only that match
+/// nothing, so that the row of its plan has no place of a target.
+///
+/// # Safety
+/// The node is valid, and `plan_slot` holds the row of the plan below it that the row was made of.
+unsafe fn is_moved(
+    node: *mut pg_sys::ModifyTableState,
+    plan_slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: by the contract; a MERGE has a target, and its plan a column that identifies the target's rows.
+    unsafe {
+        match (*node).operation {
+            pg_sys::CmdType::CMD_UPDATE => true,
+            pg_sys::CmdType::CMD_MERGE => {
+                let place = match (*node).mt_resultOidAttno {
+                    0 => i32::from((*(*node).resultRelInfo).ri_RowIdAttNo),
+                    table => table,
+                };
+                let index = usize::try_from(place - 1);
+                index.is_ok_and(|index| !Row::of(plan_slot).is_null(index))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether the statement names a column, by its number. Of a row that moves `all` columns go.
 ///
 /// # Safety
 /// Both are valid and belong together.
 pub unsafe fn named_columns(
     node: *mut pg_sys::ModifyTableState,
     target: *mut pg_sys::ResultRelInfo,
+    all: bool,
 ) -> impl Fn(i16) -> bool {
     move |attnum| {
         let member = i32::from(attnum) - pg_sys::FirstLowInvalidHeapAttributeNumber;
         // SAFETY: by the contract; the set lives as long as the plan.
         unsafe {
-            // An UPDATE that moves a row names no columns: the whole row goes.
-            (*node).operation == pg_sys::CmdType::CMD_UPDATE
-                || pg_sys::bms_is_member(
-                    member,
-                    pg_sys::ExecGetInsertedCols(target, (*node).ps.state),
-                )
+            all || pg_sys::bms_is_member(
+                member,
+                pg_sys::ExecGetInsertedCols(target, (*node).ps.state),
+            )
         }
     }
 }
@@ -207,13 +235,15 @@ unsafe fn start(
     state: &mut InsertTarget,
     estate: *mut pg_sys::EState,
     target: *mut pg_sys::ResultRelInfo,
+    is_moved: bool,
     forced: Option<SingleReason>,
 ) -> Result<()> {
     // SAFETY: by the contract.
     unsafe {
         let options = &state.insert.target().options.write;
         let circumstances = circumstances(state.node, target, options);
-        let is_named = named_columns(state.node, target);
+        let is_named = named_columns(state.node, target, is_moved);
+        state.takes_moved = is_moved;
         state.insert.start(circumstances, is_named, forced)?;
         if state.insert.wants_stored_row() {
             let columns: Vec<i16> = state
@@ -234,15 +264,25 @@ unsafe fn start(
 }
 
 /// The check that row security of a partitioned parent asks for.
-///
-/// # Safety
-/// `node` is valid.
-unsafe fn row_security_check(node: *mut pg_sys::ModifyTableState) -> pg_sys::WCOKind::Type {
-    // SAFETY: by the contract.
-    match unsafe { (*node).operation } {
-        pg_sys::CmdType::CMD_UPDATE => pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK,
-        _ => pg_sys::WCOKind::WCO_RLS_INSERT_CHECK,
+fn row_security_check(is_moved: bool) -> pg_sys::WCOKind::Type {
+    match is_moved {
+        true => pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK,
+        false => pg_sys::WCOKind::WCO_RLS_INSERT_CHECK,
     }
+}
+
+/// A MERGE may insert some rows and move others into the same table. Both have the same columns, except where the shard
+/// fills those that the INSERT does not name.
+fn check_columns(state: &InsertTarget, is_moved: bool) -> Result<()> {
+    let target = state.insert.target();
+    if is_moved == state.takes_moved || target.remote_default.is_empty() {
+        return Ok(());
+    }
+    Err(FdwError::unsupported(format!(
+        "cannot insert rows and move rows into foreign table \"{}\" in one MERGE",
+        target.relation.display_name()
+    ))
+    .with_detail("The foreign table has columns with the option \"remote_default\"."))
 }
 
 /// # Safety
@@ -251,34 +291,38 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
     estate: *mut pg_sys::EState,
     target: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,
-    _plan_slot: *mut pg_sys::TupleTableSlot,
+    plan_slot: *mut pg_sys::TupleTableSlot,
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: this frame holds no destructors; the executor's structs are valid throughout the call.
-    unsafe { guarded(|| take(estate, target, slot)) }
+    unsafe { guarded(|| take(estate, target, slot, plan_slot)) }
 }
 
 /// Takes a row over for a target. Null: it waits in a buffer, or the shard dropped it.
 ///
 /// # Safety
-/// All are valid and belong together, the slot holds a row of the target, and no borrow of the target's state is alive.
+/// All are valid and belong together, the slot holds a row of the target, `plan_slot` the row of the plan that it was made of
+/// (null under COPY), and no borrow of the target's state is alive.
 pub unsafe fn take(
     estate: *mut pg_sys::EState,
     target: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,
+    plan_slot: *mut pg_sys::TupleTableSlot,
 ) -> Result<*mut pg_sys::TupleTableSlot> {
     // SAFETY: by the contract.
     unsafe {
         let state = insert_of(target).ok_or_else(not_begun)?;
         let node = state.node;
         refuse_transition_tables(node)?;
-        check_row_security(row_security_check(node), target, slot, estate);
+        let is_moved = is_moved(node, plan_slot);
+        check_row_security(row_security_check(is_moved), target, slot, estate);
         if state.checks_bounds && !bounds::is_inside(target, slot, estate) {
             return Err(bounds::refusal(target, slot, estate));
         }
         if !state.insert.has_started() {
             let forced = state.uncounted.then_some(SingleReason::UncountedCopy);
-            start(state, estate, target, forced)?;
+            start(state, estate, target, is_moved, forced)?;
         }
+        check_columns(state, is_moved)?;
         // Rows that the statement has changed here go before those that move in afterwards.
         if let Some(rows) = rows_of(target) {
             rows.change.flush(FlushCause::Barrier)?;
@@ -447,7 +491,7 @@ unsafe fn insert_slots(
         let state = insert_of(target).ok_or_else(not_begun)?;
         refuse_transition_tables(state.node)?;
         if !state.insert.has_started() {
-            start(state, estate, target, None)?;
+            start(state, estate, target, false, None)?;
         }
         for index in 0..count as usize {
             append(state, estate, *slots.add(index))?;

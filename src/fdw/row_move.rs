@@ -152,7 +152,7 @@ pub unsafe fn move_row(
             return Ok(Moved::Here(to));
         }
         // A row that waits is counted later.
-        if !insert::take(estate, to.leaf, to.slot)?.is_null() {
+        if !insert::take(estate, to.leaf, to.slot, plan_slot)?.is_null() {
             count(node, estate);
         }
         Ok(Moved::Done)

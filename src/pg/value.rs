@@ -39,6 +39,11 @@ impl Row<'_> {
         }
     }
 
+    /// Is an attribute (from 0) NULL?
+    pub fn is_null(&self, index: usize) -> bool {
+        self.get(index).is_none()
+    }
+
     /// The value of an attribute (from 0), None for NULL.
     #[inline]
     pub(super) fn get(&self, index: usize) -> Option<Datum> {

@@ -35,6 +35,32 @@ INSERT INTO t SELECT 0, g FROM generate_series(1, 20) g;
 MERGE INTO t USING generate_series(1, 12) s (id) ON t.k = 0 AND t.id = s.id WHEN MATCHED AND s.id % 2 = 0 THEN UPDATE SET k = 1 WHEN MATCHED THEN DELETE;
 SELECT * FROM t ORDER BY k, id;
 
+== a moved row keeps what the shard would fill, and is checked as updated
+CREATE TABLE t (k int, id int, v text) PARTITION BY LIST (k);
+CREATE TABLE t0 PARTITION OF t FOR VALUES IN (0);
+@table t1 ON s1 OF t FOR VALUES IN (1)
+    k int, id int, v text DEFAULT 'far';
+@foreign
+ALTER FOREIGN TABLE t1 ALTER v OPTIONS (ADD remote_default 'true');
+INSERT INTO t SELECT 0, g, 'v' || g FROM generate_series(1, 20) g;
+MERGE INTO t USING generate_series(1, 9) s (id) ON t.k = 0 AND t.id = s.id WHEN MATCHED AND s.id % 2 = 0 THEN UPDATE SET k = 1 WHEN MATCHED THEN DELETE;
+ALTER TABLE t ENABLE ROW LEVEL SECURITY;
+CREATE POLICY reads ON t FOR SELECT USING (true);
+CREATE POLICY inserts ON t FOR INSERT WITH CHECK (id > 100);
+CREATE POLICY updates ON t FOR UPDATE USING (true) WITH CHECK (id < 15);
+GRANT ALL ON t TO alice;
+SET ROLE alice;
+MERGE INTO t USING generate_series(10, 12) s (id) ON t.k = 0 AND t.id = s.id WHEN MATCHED THEN UPDATE SET k = 1;
+@error 42501
+MERGE INTO t USING generate_series(16, 16) s (id) ON t.k = 0 AND t.id = s.id WHEN MATCHED THEN UPDATE SET k = 1;
+@error 42501
+MERGE INTO t USING generate_series(16, 16) s (id) ON t.k = 0 AND t.id = s.id WHEN MATCHED THEN UPDATE SET k = 1, id = 1000;
+@error 42501
+MERGE INTO t USING generate_series(50, 50) s (id) ON t.k = 0 AND t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (1, s.id, 'new');
+MERGE INTO t USING generate_series(500, 501) s (id) ON t.k = 0 AND t.id = s.id WHEN NOT MATCHED THEN INSERT VALUES (1, s.id, 'new');
+RESET ROLE;
+SELECT * FROM t ORDER BY k, id;
+
 == triggers of a merge
 CREATE TABLE t (k int, id int) PARTITION BY LIST (k);
 CREATE TABLE trail (n serial, line text);
