@@ -257,6 +257,24 @@ MERGE INTO m USING (VALUES (1), (2)) AS s (id) ON m.k = 0 AND m.id = s.id
     WHEN NOT MATCHED AND s.id = 2 THEN INSERT (k, id) VALUES (1, s.id);
 MERGE INTO m USING (VALUES (1)) AS s (id) ON m.k = 0 AND m.id = s.id WHEN MATCHED THEN UPDATE SET k = 1;
 SELECT * FROM ud_remote.merged ORDER BY id;
+-- A remote view has no ctid. What the hint says is of no use where another column is missing.
+CREATE VIEW ud_remote.seen AS SELECT id AS vid, name FROM ud_remote.t;
+CREATE FOREIGN TABLE seen (vid int, name text) SERVER loopback OPTIONS (schema_name 'ud_remote');
+UPDATE seen SET name = 'y' || random();
+CREATE FOREIGN TABLE missing (id int, "names of ctids" text) SERVER loopback OPTIONS (schema_name 'ud_remote', table_name 't');
+UPDATE missing SET id = id + (0 * random())::int WHERE "names of ctids" IS NULL;
+
+-- A row that a function has changed since the scan found it is left alone, and not counted.
+CALL fill(3);
+CREATE FUNCTION change_next(before int) RETURNS numeric LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE t SET name = 'by the function' WHERE id = before + 1;
+    RETURN 0;
+END $$;
+\set QUIET off
+UPDATE t SET num = change_next(id), name = 'by the statement';
+\set QUIET on
+SELECT id, name, "Num" FROM ud_remote.t ORDER BY id;
 
 -- The options that forbid it.
 ALTER FOREIGN TABLE t OPTIONS (ADD updatable 'false', ADD truncatable 'false');

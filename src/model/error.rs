@@ -186,16 +186,13 @@ impl FdwError {
         self
     }
 
-    /// The same with a HINT sentence, where the variant has room for one of ours, or the shard gave none.
+    /// The same with a HINT sentence, in place of one that the shard gave, where the variant has room for it.
     pub fn with_hint(mut self, sentence: impl Into<String>) -> FdwError {
         match &mut self {
             FdwError::Local { hint, .. }
             | FdwError::Option { hint, .. }
             | FdwError::Connect { hint, .. } => *hint = Some(sentence.into()),
-            FdwError::Remote { diag, .. } => {
-                diag.hint
-                    .get_or_insert_with(|| text::to_bytes(&sentence.into()));
-            }
+            FdwError::Remote { diag, .. } => diag.hint = Some(text::to_bytes(&sentence.into())),
             FdwError::Context { source, .. } => {
                 **source = source.as_ref().clone().with_hint(sentence);
             }

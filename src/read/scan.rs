@@ -237,9 +237,19 @@ impl Scan {
     }
 }
 
-/// A view has neither ctid nor tableoid, which a target of UPDATE or DELETE is asked for.
+/// A view has neither ctid nor tableoid, which a target of UPDATE or DELETE is asked for. The shard's own hint would be some
+/// column with a name like that.
 fn explain_place(error: FdwError, plan: &ScanPlan) -> FdwError {
-    match plan.columns.contains(&TABLEOID) && error.sqlstate() == SqlState::UNDEFINED_COLUMN {
+    let is_part_of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let names_place = |message: &[u8]| {
+        message
+            .split(|&byte| !is_part_of_name(byte))
+            .any(|word| word == b"ctid" || word == b"tableoid")
+    };
+    match plan.columns.contains(&TABLEOID)
+        && error.sqlstate() == SqlState::UNDEFINED_COLUMN
+        && names_place(&error.diag().message)
+    {
         true => error.with_hint(NEEDS_KEY),
         false => error,
     }
