@@ -71,6 +71,13 @@ impl Scene {
         !self.sent("ROLLBACK")
     }
 
+    /// Is nothing on its way to the shard, and nothing being added?
+    fn is_quiet(&self) -> bool {
+        let before = self.proxy.traffic().bytes_from_client;
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        self.proxy.traffic().bytes_from_client == before && !self.proxy.holds_back("")
+    }
+
     fn wait_until_cancelled(&self) {
         wait_until("the cancel request to the shard", || {
             self.proxy.traffic().cancels > 0
@@ -322,13 +329,19 @@ fn while_flushing_over_a_stalled_line() {
         scene
             .client
             .send(&load.replace("GO", &go.display().to_string()));
-        let has_begun = scene.is_before_rollback("INSERT", || scene.sent("INSERT"));
+        let mut has_begun = scene.is_before_rollback("INSERT", || scene.sent("INSERT"));
         if copies {
+            // Not in the middle of a message, whose rest might be all that the line takes.
+            has_begun &= scene.is_before_rollback("a quiet line", || scene.is_quiet());
             scene.proxy.stall_from(Side::Client);
             std::fs::write(&go, "").expect("write the file");
         }
         // As long as the shard has not got these rows, there is something to cancel.
-        let held_back = || scene.proxy.holds_back("INSERT");
+        let held_back = || {
+            ["INSERT", "COPY"]
+                .iter()
+                .any(|text| scene.proxy.holds_back(text))
+        };
         let in_time = has_begun && scene.is_before_rollback("rows held back", held_back);
         if timeout.is_none() {
             scene.wait_until_waiting();
