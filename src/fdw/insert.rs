@@ -2,9 +2,11 @@
 
 use crate::fdw::bounds;
 use crate::fdw::calls;
-use crate::fdw::modify::{check_row_security, register, state_of, ModifyState};
+use crate::fdw::modify::{
+    check_row_security, refuse_transition_tables, register, state_of, ModifyState,
+};
 use crate::fdw::modify_row::rows_of;
-use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::error::{FdwError, Result};
 use crate::model::option::{OnConflict, WriteOptions};
 use crate::pg::memory::MemoryContext;
 use crate::pg::raise::guarded;
@@ -312,7 +314,7 @@ pub unsafe fn take(
     unsafe {
         let state = insert_of(target).ok_or_else(not_begun)?;
         let node = state.node;
-        refuse_transition_tables(node)?;
+        refuse_transition_tables(node, captures_new_rows)?;
         let is_moved = is_moved(node, plan_slot);
         check_row_security(row_security_check(is_moved), target, slot, estate);
         if state.checks_bounds && !bounds::is_inside(target, slot, estate) {
@@ -358,24 +360,9 @@ unsafe fn append(
     }
 }
 
-/// Core refuses to collect rows of foreign tables for transition tables, but only in newer minor releases, and after
-/// the row has been stored.
-///
-/// # Safety
-/// `node` is valid.
-unsafe fn refuse_transition_tables(node: *mut pg_sys::ModifyTableState) -> Result<()> {
-    // SAFETY: by the contract.
-    let capture = unsafe { (*node).mt_transition_capture.as_ref() };
-    // A row that moves here from another partition counts as updated.
-    let is_wanted =
-        capture.is_some_and(|capture| capture.tcs_insert_new_table || capture.tcs_update_new_table);
-    if !is_wanted {
-        return Ok(());
-    }
-    Err(FdwError::local(
-        SqlState::FEATURE_NOT_SUPPORTED,
-        "cannot collect transition tuples from child foreign tables",
-    ))
+/// A row that moves here from another partition counts as updated.
+fn captures_new_rows(capture: &pg_sys::TransitionCaptureState) -> bool {
+    capture.tcs_insert_new_table || capture.tcs_update_new_table
 }
 
 /// Puts the row that the shard stored into the slot. Null: the shard dropped the row.
@@ -489,7 +476,7 @@ unsafe fn insert_slots(
     // SAFETY: by the contract.
     unsafe {
         let state = insert_of(target).ok_or_else(not_begun)?;
-        refuse_transition_tables(state.node)?;
+        refuse_transition_tables(state.node, captures_new_rows)?;
         if !state.insert.has_started() {
             start(state, estate, target, false, None)?;
         }

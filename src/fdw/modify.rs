@@ -3,7 +3,7 @@
 use crate::fdw::insert::{self, InsertTarget};
 use crate::fdw::modify_row::{self, RowModify, Written};
 use crate::fdw::row_move;
-use crate::model::error::Result;
+use crate::model::error::{FdwError, Result, SqlState};
 use crate::pg::here;
 use crate::pg::pending;
 use crate::pg::raise::guarded;
@@ -108,6 +108,26 @@ pub fn is_row_by_row(operation: pg_sys::CmdType::Type) -> bool {
         operation,
         pg_sys::CmdType::CMD_UPDATE | pg_sys::CmdType::CMD_DELETE
     )
+}
+
+/// Core refuses to collect rows of foreign tables for transition tables, but only in newer minor releases, and after the
+/// row has been written. `is_wanted`: do the tables that are captured concern the row?
+///
+/// # Safety
+/// `node` is valid.
+pub unsafe fn refuse_transition_tables(
+    node: *mut pg_sys::ModifyTableState,
+    is_wanted: impl FnOnce(&pg_sys::TransitionCaptureState) -> bool,
+) -> Result<()> {
+    // SAFETY: by the contract.
+    let capture = unsafe { (*node).mt_transition_capture.as_ref() };
+    if !capture.is_some_and(is_wanted) {
+        return Ok(());
+    }
+    Err(FdwError::local(
+        SqlState::FEATURE_NOT_SUPPORTED,
+        "cannot collect transition tuples from child foreign tables",
+    ))
 }
 
 /// # Safety

@@ -3,11 +3,11 @@
 use crate::fdw::bounds;
 use crate::fdw::calls;
 use crate::fdw::insert::check_options;
-use crate::fdw::modify::{check_row_security, register, ModifyState};
+use crate::fdw::modify::{check_row_security, refuse_transition_tables, register, ModifyState};
 use crate::fdw::plan::{columns_of, identity_of};
 use crate::fdw::repeat::may_repeat;
 use crate::fdw::row_move::{move_row, Destination, Moved};
-use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::error::{FdwError, Result};
 use crate::model::option::WriteOptions;
 use crate::pg::catalog::nodes;
 use crate::pg::list;
@@ -317,26 +317,6 @@ pub unsafe fn rows_of<'a>(rinfo: *mut pg_sys::ResultRelInfo) -> Option<&'a mut R
         .as_mut()
 }
 
-/// Core refuses to collect rows of foreign tables for transition tables, but only in newer minor releases, and after
-/// the row has been changed.
-///
-/// # Safety
-/// `node` is valid.
-unsafe fn refuse_transition_tables(node: *mut pg_sys::ModifyTableState) -> Result<()> {
-    // SAFETY: by the contract.
-    let capture = unsafe { (*node).mt_transition_capture.as_ref() };
-    let is_wanted = capture.is_some_and(|capture| {
-        capture.tcs_update_old_table || capture.tcs_update_new_table || capture.tcs_delete_old_table
-    });
-    if !is_wanted {
-        return Ok(());
-    }
-    Err(FdwError::local(
-        SqlState::FEATURE_NOT_SUPPORTED,
-        "cannot collect transition tuples from child foreign tables",
-    ))
-}
-
 /// What has become of a row.
 #[derive(Clone, Copy)]
 pub enum Written {
@@ -363,7 +343,11 @@ pub unsafe fn write(
             rows_of(rinfo).ok_or_else(|| FdwError::internal("data modification has not begun"))?;
         let node = state.node;
         let is_update = (*node).operation == pg_sys::CmdType::CMD_UPDATE;
-        refuse_transition_tables(node)?;
+        refuse_transition_tables(node, |capture| {
+            capture.tcs_update_old_table
+                || capture.tcs_update_new_table
+                || capture.tcs_delete_old_table
+        })?;
         if !state.change.has_started() {
             let circumstances = circumstances(node, rinfo, state.change.options());
             state.change.start(circumstances, &state.junk)?;

@@ -270,18 +270,9 @@ impl Autocommit {
     fn send(&self, connection: &mut Connection, transactions: &[Transaction]) -> Result<()> {
         for transaction in transactions {
             for statement in transaction {
-                let text = statement
-                    .sql
-                    .to_c_string()
+                statement
+                    .hand_over(connection)
                     .map_err(|detail| self.lost(detail))?;
-                let params: Vec<_> = statement
-                    .params
-                    .iter()
-                    .map(|param| param.borrow())
-                    .collect();
-                connection
-                    .send_query_params(&text, &params)
-                    .map_err(|error| self.lost(error.message))?;
             }
             connection
                 .pipeline_sync()

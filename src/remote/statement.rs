@@ -105,6 +105,15 @@ impl Statement {
         }
     }
 
+    /// Hands it over to libpq. An error says why it could not be.
+    pub fn hand_over(&self, connection: &mut pq::Connection) -> Result<(), Vec<u8>> {
+        let text = self.sql.to_c_string()?;
+        let params: Vec<_> = self.params.iter().map(Param::borrow).collect();
+        connection
+            .send_query_params(&text, &params)
+            .map_err(|error| error.message)
+    }
+
     /// Size on the wire, without the messages' framing.
     pub fn len(&self) -> usize {
         self.sql.len() + self.params.iter().map(Param::len).sum::<usize>()

@@ -236,15 +236,7 @@ impl Queue {
         statement: &Statement,
         role: Role,
     ) -> Sent<()> {
-        let text = statement.sql.to_c_string()?;
-        let params: Vec<_> = statement
-            .params
-            .iter()
-            .map(|param| param.borrow())
-            .collect();
-        connection
-            .send_query_params(&text, &params)
-            .map_err(|error| error.message)?;
+        statement.hand_over(connection)?;
         if matches!(role, Role::Savepoint) {
             connection
                 .send_flush_request()
