@@ -15,7 +15,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib/apt.sh"
 . "$here/lib/stages.sh"
 . "$here/lib/regress.sh"
-. "$here/lib/assert.sh"
+. "$here/lib/servers.sh"
 cd "$SHARD_FDW_ROOT" || exit 1
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$SHARD_FDW_ROOT/target}
 

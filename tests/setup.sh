@@ -13,7 +13,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 PGRX_VERSION=0.18.1
 APT_PACKAGES="postgresql-15 postgresql-server-dev-15 libclang-dev libpq-dev libssl-dev pkg-config sudo bison flex unzip
-    pgbouncer build-essential bzip2 xz-utils"
+    pgbouncer build-essential bzip2 xz-utils locales"
 
 wanted=()
 for word in "${@:-all}"; do

@@ -6,6 +6,7 @@
 declare -A CLUSTER_PORT=() # by the name of the cluster
 CLUSTERS=
 CLUSTER_BIN=
+CLUSTER_SERVER= # what to start in place of $CLUSTER_BIN/postgres
 STOPPING=
 
 # What the caller's shell says about other servers must not lead psql there.
@@ -15,10 +16,10 @@ done
 
 as_postgres() { (cd "$CLUSTERS" && exec sudo -u postgres env LC_ALL=C.UTF-8 PGCONNECT_TIMEOUT=10 "$@"); }
 
-# clusters_begin MAJOR: the installation to use, the folder, and the clean-up.
+# clusters_begin MAJOR [PG_CONFIG]: the installation to use, the folder, and the clean-up.
 clusters_begin() {
     [ "$(id -u)" = 0 ] || die "the servers run as user postgres: start this as root"
-    CLUSTER_BIN=$(dirname "$(pg_config_of "$1")")
+    CLUSTER_BIN=$(dirname "${2:-$(pg_config_of "$1")}")
     [ -x "$CLUSTER_BIN/initdb" ] || die "PostgreSQL $1 is not installed: run bash tests/setup.sh $1"
     trap clusters_end EXIT
     trap 'STOPPING=interrupted; exit 130' INT
@@ -62,8 +63,8 @@ cluster_start() {
     for try in 1 2 3 4 5 6 7 8; do
         port=$((20000 + (RANDOM + try) % 12000))
         CLUSTER_PORT[$name]=$port
-        if as_postgres "$CLUSTER_BIN/pg_ctl" -D "$CLUSTERS/$name" -l "$CLUSTERS/$name.log" -o "-p $port" -w start \
-            >/dev/null 2>&1 </dev/null 7>&-; then
+        if as_postgres "$CLUSTER_BIN/pg_ctl" -D "$CLUSTERS/$name" -l "$CLUSTERS/$name.log" -o "-p $port" \
+            ${CLUSTER_SERVER:+-p "$CLUSTER_SERVER"} -w start >/dev/null 2>&1 </dev/null 7>&-; then
             return
         fi
         grep -qs 'could not bind' "$CLUSTERS/$name.log" || break

@@ -112,9 +112,9 @@ run_leg() {
         test_version "$major" "$pg_config"
     else
         label+=" with assertions"
-        pg_config=$(assert_pg_config "$major")
+        pg_config=$(built_pg_config assert "$major")
         stage "$label: build from Debian's sources, or from the cache"
-        if build_assert "$major"; then
+        if build_server assert "$major"; then
             local target=$CARGO_TARGET_DIR home=${PGRX_HOME:-}
             # Headers and structs differ: nothing may be shared with the usual builds.
             export CARGO_TARGET_DIR=$target/assert PGRX_HOME=$SHARD_FDW_CACHE/assert/pgrx

@@ -1,23 +1,26 @@
-# PostgreSQL 15 and 18 with assertions, built from Debian's sources; sourced by run.sh.
+# PostgreSQL 15 and 18 built from Debian's sources; sourced. KIND is "assert", with assertions, or "valgrind", with them and
+# for a run under valgrind.
 
-assert_pg_config() { echo "$SHARD_FDW_CACHE/assert/$1/bin/pg_config"; }
+built_pg_config() { echo "$SHARD_FDW_CACHE/$1/$2/bin/pg_config"; } # built_pg_config KIND MAJOR
 
 # Builds and installs one major version unless the cache has it, and tells an own PGRX_HOME of it.
-build_assert() { # build_assert MAJOR
-    local major=$1 base=$SHARD_FDW_CACHE/assert
+build_server() { # build_server KIND MAJOR
+    local kind=$1 major=$2 base=$SHARD_FDW_CACHE/$1
     mkdir -p "$base"
     if [ -e "$base/$major/complete" ]; then
         note "present in $base/$major"
     else
-        assert_source "$major" && assert_make "$major" || return 1
+        server_source && server_make || return 1
         touch "$base/$major/complete"
     fi
-    assert_init
+    server_init
 }
 
+# The steps of build_server, with its variables.
+
 # Unpacks the source of the server package into $base/source-MAJOR.
-assert_source() {
-    local major=$1 base=$SHARD_FDW_CACHE/assert suite=bookworm mirror tmp
+server_source() {
+    local suite=bookworm mirror tmp
     [ "$major" = 15 ] || suite=sid
     tmp=$base/fetch-$major
     rm -rf "$base/source-$major"
@@ -34,15 +37,20 @@ assert_source() {
     rm -rf "$tmp"
 }
 
-assert_make() {
-    local major=$1 base=$SHARD_FDW_CACHE/assert options=(--enable-cassert --without-readline --without-zlib CFLAGS=-O0)
+server_make() {
+    local options=(--enable-cassert --without-readline --without-zlib)
     [ "$major" = 15 ] || options+=(--without-icu)
+    case $kind in
+    assert) options+=(CFLAGS=-O0) ;;
+    valgrind) options+=(CPPFLAGS=-DUSE_VALGRIND "CFLAGS=-O1 -g") ;;
+    esac
     rm -rf "${base:?}/$major"
     note "configure and make PostgreSQL $major (about two minutes)"
     (cd "$base/source-$major" &&
         quietly "$logs/configure.log" "configure" ./configure -q --prefix="$base/$major" "${options[@]}" &&
         quietly "$logs/make.log" "make" make -s -j2 &&
         quietly "$logs/make-install.log" "make install" make -s install &&
+        cp src/tools/valgrind.supp "$base/$major/" &&
         for part in contrib/postgres_fdw contrib/pg_stat_statements contrib/file_fdw; do
             quietly "$logs/make-contrib.log" "make $part" make -s -C $part install || exit 1
         done) || return 1
@@ -52,13 +60,13 @@ assert_make() {
 }
 
 # Like setup.sh's cargo pgrx init, for the versions built so far.
-assert_init() {
-    local major config args=() changed= home=$SHARD_FDW_CACHE/assert/pgrx
-    for major in 15 18; do
-        config=$(assert_pg_config $major)
-        [ -e "$SHARD_FDW_CACHE/assert/$major/complete" ] || continue
-        args+=("--pg$major" "$config")
-        grep -qsF "pg$major = \"$config\"" "$home/config.toml" || changed=yes
+server_init() {
+    local version config args=() changed= home=$base/pgrx
+    for version in 15 18; do
+        config=$(built_pg_config "$kind" $version)
+        [ -e "$base/$version/complete" ] || continue
+        args+=("--pg$version" "$config")
+        grep -qsF "pg$version = \"$config\"" "$home/config.toml" || changed=yes
     done
     [ -n "$changed" ] || return 0
     mkdir -p "$home"
