@@ -74,5 +74,35 @@ FETCH 1 FROM c;
 FETCH 1 FROM c;
 COMMIT;
 
+-- A block that ends well but for one of its connections, whose loss nobody outside had seen: it is undone on the others too.
+CREATE SERVER loss_other FOREIGN DATA WRAPPER shard_fdw;
+DO $$
+BEGIN
+    EXECUTE format('ALTER SERVER loss_other OPTIONS (ADD host %L, ADD port %L, ADD dbname %L)',
+        'localhost', current_setting('port'), current_database());
+END $$;
+CREATE USER MAPPING FOR CURRENT_USER SERVER loss_other;
+CREATE FOREIGN TABLE other (id int) SERVER loss_other OPTIONS (schema_name 'loss_remote', table_name 't');
+SET client_min_messages = notice;
+DO $$
+BEGIN
+    BEGIN
+        INSERT INTO t VALUES (60);
+        INSERT INTO other VALUES (61);
+        PERFORM pg_terminate_backend(remote_backend_pid, 10000) FROM shard_fdw_connections() WHERE server_name = 'loss_other';
+        BEGIN
+            INSERT INTO other VALUES (62);
+        EXCEPTION WHEN OTHERS THEN
+            RAISE NOTICE 'inside %', SQLSTATE;
+        END;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE NOTICE 'outside %', SQLSTATE;
+    END;
+    INSERT INTO t VALUES (63);
+    INSERT INTO other VALUES (64);
+END $$;
+SELECT id FROM t WHERE id >= 60 ORDER BY id;
+
 SET client_min_messages = error;
 DROP SCHEMA loss_remote, loss_test CASCADE;
+DROP SERVER loss_other CASCADE;

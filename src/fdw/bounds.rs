@@ -1,8 +1,6 @@
 //! Bounds of partitions. Core checks and moves the rows of local partitions only.
 
 use crate::model::error::FdwError;
-use crate::pg::caught::caught;
-use crate::pg::raise::bytes;
 use crate::pg::version::partition_qual;
 use pgrx::pg_sys;
 
@@ -68,7 +66,7 @@ pub unsafe fn is_inside(
     unsafe { pg_sys::ExecPartitionCheck(rinfo, slot, estate, false) }
 }
 
-/// The error of a local partition (23514) for a row that is outside of the target's bound.
+/// Raises the error of a local partition (23514) for a row that is outside of the target's bound.
 ///
 /// # Safety
 /// As for [`is_inside`].
@@ -77,17 +75,7 @@ pub unsafe fn refusal(
     slot: *mut pg_sys::TupleTableSlot,
     estate: *mut pg_sys::EState,
 ) -> FdwError {
-    // SAFETY: by the contract; the function raises.
-    unsafe {
-        match caught(|| pg_sys::ExecPartitionCheckEmitError(rinfo, slot, estate)) {
-            Ok(()) => FdwError::internal("a row outside of its partition was not refused"),
-            Err(error) => {
-                let form = &*(*(*rinfo).ri_RelationDesc).rd_rel;
-                error.about(
-                    bytes(pg_sys::get_namespace_name(form.relnamespace)),
-                    bytes(form.relname.data.as_ptr()),
-                )
-            }
-        }
-    }
+    // SAFETY: by the contract.
+    unsafe { pg_sys::ExecPartitionCheckEmitError(rinfo, slot, estate) }
+    FdwError::internal("a row outside of its partition was not refused")
 }

@@ -2,14 +2,14 @@
 
 use crate::fdw::direct_plan;
 use crate::fdw::explain::{explain_sql, explain_waits, explain_writes};
-use crate::fdw::scan::clear;
 use crate::model::error::{FdwError, Result};
+use crate::pg::batch::TupleBatch;
 use crate::pg::catalog;
 use crate::pg::explain::Explain;
 use crate::pg::list;
-use crate::pg::memory::MemoryContext;
 use crate::pg::param::Params;
 use crate::pg::raise::guarded;
+use crate::pg::slot::Slot;
 use crate::pg::tuple::Decoder;
 use crate::pg::version;
 use crate::write::direct::{Access, Direct, DirectPlan};
@@ -96,9 +96,11 @@ unsafe fn begin(node: *mut pg_sys::ForeignScanState) -> Result<()> {
         };
         let params = Params::new(&raw mut (*node).ss.ps, (*scan).fdw_exprs);
         let returning = match &plan.returning {
-            Some(columns) => Some((
+            Some(columns) => Some(TupleBatch::new(
                 Decoder::new(relation, columns, context)?,
-                MemoryContext::child_of(context, c"shard_fdw returned rows"),
+                Slot::new((*node).ss.ss_ScanTupleSlot),
+                context,
+                c"shard_fdw returned rows",
             )),
             None => None,
         };
@@ -125,7 +127,7 @@ pub unsafe extern "C-unwind" fn iterate_direct_modify(
 /// # Safety
 /// As for [`iterate_direct_modify`].
 unsafe fn iterate(node: *mut pg_sys::ForeignScanState) -> Result<*mut pg_sys::TupleTableSlot> {
-    // SAFETY: by the contract; a returned tuple stays valid until the next call.
+    // SAFETY: by the contract.
     unsafe {
         let state = state_of(node)
             .and_then(Option::as_mut)
@@ -143,10 +145,10 @@ unsafe fn iterate(node: *mut pg_sys::ForeignScanState) -> Result<*mut pg_sys::Tu
                 }
             }
         }
-        let Some(tuple) = state.direct.next()? else {
-            return Ok(clear(slot));
-        };
-        pg_sys::ExecStoreHeapTuple(tuple.as_ptr(), slot, false);
+        if !state.direct.next()? {
+            Slot::new(slot).clear();
+            return Ok(slot);
+        }
         if !returning.is_null() {
             (*(*returning).pi_exprContext).ecxt_scantuple = slot;
         }

@@ -17,6 +17,7 @@ use crate::pg::expr::Converter;
 use crate::pg::list;
 use crate::pg::version;
 use crate::read::deparse::Printer;
+use crate::read::plan::{LocaleReason, ScanPlan};
 use crate::write::direct::DirectPlan;
 use pgrx::pg_sys;
 use pgrx::pg_sys::{CmdType, Index, List, Node, NodeTag, Oid};
@@ -60,6 +61,7 @@ pub unsafe fn plan(
             return Ok(false);
         }
         let Some(values) = parts.values(&assignments) else {
+            note_reason(scan, base.policy.locale_reason())?;
             return Ok(false);
         };
         let returning = returning_of(modify, position);
@@ -73,6 +75,8 @@ pub unsafe fn plan(
         let returning = (!returning.is_null()).then(|| columns_of(used, &base.target));
 
         let remote = &base.target.remote;
+        let new_values = values.iter().map(|(_, value)| value);
+        let locale = base.policy.relied_on(conditions.iter().chain(new_values));
         let mut printer = Printer::new(remote);
         let set: Vec<(i16, Sql)> = values
             .iter()
@@ -92,6 +96,7 @@ pub unsafe fn plan(
             sql,
             returning,
             can_set_tag: (*modify).canSetTag,
+            locale,
         };
         let mut params = ptr::null_mut();
         for index in printer.into_params() {
@@ -109,6 +114,22 @@ pub unsafe fn plan(
         empty_targets((*scan).scan.plan.targetlist);
         Ok(true)
     }
+}
+
+/// Has EXPLAIN say with the scan why new values are computed here.
+///
+/// # Safety
+/// `scan` is a foreign scan of ours that only reads.
+unsafe fn note_reason(scan: *mut pg_sys::ForeignScan, reason: Option<LocaleReason>) -> Result<()> {
+    if reason.is_some() {
+        // SAFETY: by the contract.
+        unsafe {
+            let mut plan = ScanPlan::from_items(list::decode((*scan).fdw_private)?)?;
+            plan.locale_reason = reason;
+            (*scan).fdw_private = list::encode(&plan.to_items())?;
+        }
+    }
+    Ok(())
 }
 
 /// What of the statement goes to the shard.

@@ -10,6 +10,7 @@ use crate::model::error::{FdwError, Result};
 use crate::model::option::{OnConflict, WriteOptions};
 use crate::pg::memory::MemoryContext;
 use crate::pg::raise::guarded;
+use crate::pg::slot::Slot;
 use crate::pg::tuple::Decoder;
 use crate::pg::value::Row;
 use crate::pg::{pending, version, xact};
@@ -30,8 +31,8 @@ const COPY_COUNTS_BATCHES: bool = !cfg!(feature = "pg15");
 pub struct InsertTarget {
     pub insert: Insert,
     node: *mut pg_sys::ModifyTableState,
-    /// Turns returned rows into tuples, in the context.
-    decoder: Option<(Decoder, MemoryContext)>,
+    /// Turns returned rows into tuples.
+    decoder: Option<Decoder>,
     /// Rows could be outside of the partition's bound.
     checks_bounds: bool,
     /// Rows move here from other partitions: all of their columns are sent.
@@ -43,12 +44,15 @@ pub struct InsertTarget {
 /// The insert state of a target, None if it has none (EXPLAIN without ANALYZE).
 ///
 /// # Safety
-/// `target` is valid and ours; no other borrow of the state is alive.
+/// `target` is valid and ours; no other borrow of its insert state is alive.
 pub unsafe fn insert_of<'a>(target: *mut pg_sys::ResultRelInfo) -> Option<&'a mut InsertTarget> {
-    // SAFETY: by the contract.
+    // SAFETY: by the contract; only this field of the state is borrowed.
     unsafe {
         let state = (*target).ri_FdwState.cast::<ModifyState>();
-        state.as_mut()?.insert.as_mut()
+        if state.is_null() {
+            return None;
+        }
+        (*state).insert.as_mut()
     }
 }
 
@@ -201,7 +205,7 @@ unsafe fn is_moved(
                     table => table,
                 };
                 let index = usize::try_from(place - 1);
-                index.is_ok_and(|index| !Row::of(plan_slot).is_null(index))
+                index.is_ok_and(|index| !Row::of(&Slot::new(plan_slot)).is_null(index))
             }
             _ => false,
         }
@@ -258,8 +262,7 @@ unsafe fn start(
                 .collect();
             let context = (*estate).es_query_cxt;
             let decoder = Decoder::new((*target).ri_RelationDesc, &columns, context)?;
-            let tuples = MemoryContext::child_of(context, c"shard_fdw returned row");
-            state.decoder = Some((decoder, tuples));
+            state.decoder = Some(decoder);
         }
         Ok(())
     }
@@ -356,7 +359,7 @@ unsafe fn append(
             context = pg_sys::MakePerTupleExprContext(estate);
         }
         let _entered = MemoryContext::of_core((*context).ecxt_per_tuple_memory).enter();
-        state.insert.append(&Row::of(slot))
+        state.insert.append(&Row::of(&Slot::new(slot)))
     }
 }
 
@@ -377,12 +380,12 @@ unsafe fn store_answer(
     if answer.affected_rows() == Some(0) {
         return Ok(ptr::null_mut());
     }
-    if let Some((decoder, tuples)) = &mut state.decoder {
-        tuples.reset();
-        let tuple = decoder.decode(answer, *tuples)?.pop();
-        let tuple = tuple.ok_or_else(|| FdwError::internal("a stored row was not returned"))?;
-        // SAFETY: by the contract; the tuple lives until the next row.
-        unsafe { pg_sys::ExecForceStoreHeapTuple(tuple.as_ptr(), slot, false) };
+    if let Some(decoder) = &mut state.decoder {
+        // SAFETY: by the contract.
+        let mut slot = unsafe { Slot::new(slot) };
+        if !decoder.give_last(answer, &mut slot)? {
+            return Err(FdwError::internal("a stored row was not returned"));
+        }
     }
     Ok(slot)
 }

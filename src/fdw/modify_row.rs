@@ -12,6 +12,7 @@ use crate::model::option::WriteOptions;
 use crate::pg::catalog::nodes;
 use crate::pg::list;
 use crate::pg::memory::MemoryContext;
+use crate::pg::slot::Slot;
 use crate::pg::target::Target;
 use crate::pg::tuple::Decoder;
 use crate::pg::value::Row;
@@ -31,8 +32,8 @@ pub struct RowModify {
     junk: Vec<usize>,
     /// Rows could get outside of the partition's bound.
     checks_bounds: bool,
-    /// Reads what is returned, into the context.
-    returning: Option<(Decoder, MemoryContext)>,
+    /// Reads what is returned.
+    returning: Option<Decoder>,
     /// For what output functions leave behind; emptied before each row.
     pub scratch: MemoryContext,
 }
@@ -209,10 +210,7 @@ pub unsafe fn begin(
         let is_update = (*mtstate).operation == pg_sys::CmdType::CMD_UPDATE;
         let checks_bounds = is_update && bounds::concern_update(rinfo, change.columns());
         let returning = match change.returning() {
-            Some(columns) => Some((
-                Decoder::new(relation, columns, context)?,
-                MemoryContext::child_of(context, c"shard_fdw returned row"),
-            )),
+            Some(columns) => Some(Decoder::new(relation, columns, context)?),
             None => None,
         };
         Ok(RowModify {
@@ -309,12 +307,16 @@ pub unsafe fn preview(
 /// The state of a target of UPDATE or DELETE, None if it has none (EXPLAIN without ANALYZE).
 ///
 /// # Safety
-/// `rinfo` is valid and ours; no other borrow of the state is alive.
+/// `rinfo` is valid and ours; no other borrow of its row state is alive.
 pub unsafe fn rows_of<'a>(rinfo: *mut pg_sys::ResultRelInfo) -> Option<&'a mut RowModify> {
-    // SAFETY: by the contract; the state lives as long as the query's memory context.
-    unsafe { (*rinfo).ri_FdwState.cast::<ModifyState>().as_mut() }?
-        .rows
-        .as_mut()
+    // SAFETY: by the contract; the state lives as long as the query's memory context, and only this field is borrowed.
+    unsafe {
+        let state = (*rinfo).ri_FdwState.cast::<ModifyState>();
+        if state.is_null() {
+            return None;
+        }
+        (*state).rows.as_mut()
+    }
 }
 
 /// What has become of a row.
@@ -365,10 +367,10 @@ pub unsafe fn write(
         let outcome = {
             state.scratch.reset();
             let _entered = state.scratch.enter();
-            let old = Row::of(plan_slot);
-            // The slot of a DELETE is empty.
-            let new = Row::of(if is_update { slot } else { plan_slot });
-            state.change.write(&old, &new, state.returning.as_mut())?
+            let old = Slot::new(plan_slot);
+            // The slot of a DELETE has nothing new.
+            let new = Slot::new(if is_update { slot } else { plan_slot });
+            state.change.write(&Row::of(&old), &Row::of(&new))?
         };
         Ok(Written::Slot(match outcome {
             Outcome::Buffered => {
@@ -377,8 +379,10 @@ pub unsafe fn write(
             }
             Outcome::Nothing => ptr::null_mut(),
             Outcome::Done => slot,
-            Outcome::Returned(tuple) => {
-                pg_sys::ExecForceStoreHeapTuple(tuple.as_ptr(), slot, false);
+            Outcome::Returned(answer) => {
+                if let Some(decoder) = &mut state.returning {
+                    decoder.give_last(&answer, &mut Slot::new(slot))?;
+                }
                 slot
             }
         }))

@@ -5,6 +5,7 @@ use crate::model::expr::{Expr, CTID};
 use crate::model::option::ColumnOptions;
 use crate::model::statement::{LockStrength, LockWait};
 use crate::model::table::TABLEOID;
+use crate::pg::backend;
 use crate::pg::catalog::{self, c_string, nodes};
 use crate::pg::expr::Converter;
 use crate::pg::list;
@@ -57,7 +58,11 @@ pub unsafe extern "C-unwind" fn get_foreign_rel_size(
     unsafe {
         guarded(|| {
             let target = Target::of(relid)?;
-            let policy = Policy::new(&target.server, writes_foreign_tables(root))?;
+            let user = match (*baserel).userid {
+                Oid::INVALID => backend::current_user(),
+                user => user,
+            };
+            let policy = Policy::new(&target.server, user, writes_foreign_tables(root))?;
             let (_, local) = classify(&policy, baserel, (*baserel).baserestrictinfo);
             let local_selectivity = pg_sys::clauselist_selectivity(
                 root,
@@ -140,7 +145,7 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
             }
             let local_exprs = clauses_of(&local);
             let columns = needed_columns(root, baserel, &base.target, local_exprs);
-            let (plan, params) = ScanPlan::new(
+            let (mut plan, params) = ScanPlan::new(
                 &base.target.remote,
                 columns,
                 &conditions,
@@ -149,6 +154,8 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
                 base.policy.writes,
                 is_changed(root, (*baserel).relid),
             );
+            plan.locale = base.policy.relied_on(conditions.iter());
+            plan.locale_reason = base.policy.locale_reason();
             let mut exprs = ptr::null_mut();
             for index in params {
                 let param = converter

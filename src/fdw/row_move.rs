@@ -8,6 +8,7 @@ use crate::fdw::insert::{self, check_options};
 use crate::fdw::modify_row::RowModify;
 use crate::model::error::Result;
 use crate::pg::memory::MemoryContext;
+use crate::pg::slot::Slot;
 use crate::pg::value::Row;
 use crate::pg::version;
 use pgrx::pg_sys;
@@ -143,7 +144,7 @@ pub unsafe fn move_row(
         let was_there = {
             state.scratch.reset();
             let _entered = state.scratch.enter();
-            state.change.remove(&Row::of(plan_slot))?
+            state.change.remove(&Row::of(&Slot::new(plan_slot)))?
         };
         if !was_there {
             return Ok(Moved::Done);

@@ -3,11 +3,13 @@
 use crate::fdw::direct;
 use crate::fdw::rescan::may_rescan;
 use crate::model::error::{FdwError, Result};
-use crate::pg::catalog::{self, c_string};
+use crate::pg::batch::TupleBatch;
+use crate::pg::catalog;
+use crate::pg::explain::Explain;
 use crate::pg::list;
-use crate::pg::memory::MemoryContext;
 use crate::pg::param::Params;
 use crate::pg::raise::guarded;
+use crate::pg::slot::Slot;
 use crate::pg::store::Store;
 use crate::pg::tuple::Decoder;
 use crate::pg::version;
@@ -79,8 +81,9 @@ unsafe fn begin(node: *mut pg_sys::ForeignScanState, eflags: i32) -> Result<()> 
         let store = repeats.then(|| Store::new(relation, context));
         let params = Params::new(&raw mut (*node).ss.ps, (*foreign_scan).fdw_exprs);
         let decoder = Decoder::new(relation, &plan.columns, context)?;
-        let batch_context = MemoryContext::child_of(context, c"shard_fdw batch");
-        let mut scan = Scan::new(plan, access, params, decoder, batch_context, store);
+        let slot = Slot::new((*node).ss.ss_ScanTupleSlot);
+        let batch = TupleBatch::new(decoder, slot, context, c"shard_fdw batch");
+        let mut scan = Scan::new(plan, access, params, batch, store);
         // A recheck of single rows hardly ever scans; if it does, the first fetch registers.
         if (*estate).es_epq_active.is_null() {
             scan.register()?;
@@ -97,33 +100,16 @@ unsafe fn begin(node: *mut pg_sys::ForeignScanState, eflags: i32) -> Result<()> 
 pub unsafe extern "C-unwind" fn iterate_foreign_scan(
     node: *mut pg_sys::ForeignScanState,
 ) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: as above; the tuple stays valid until the next call.
+    // SAFETY: as above.
     unsafe {
         guarded(|| {
-            let slot = (*node).ss.ss_ScanTupleSlot;
             let scan = scan_of(node)
                 .and_then(Option::as_mut)
                 .ok_or_else(|| FdwError::internal("a foreign scan has not begun"))?;
-            Ok(match scan.next()? {
-                Some(tuple) => pg_sys::ExecStoreHeapTuple(tuple.as_ptr(), slot, false),
-                None => clear(slot),
-            })
+            scan.next()?;
+            Ok((*node).ss.ss_ScanTupleSlot)
         })
     }
-}
-
-/// `ExecClearTuple`, which is an inline function.
-///
-/// # Safety
-/// `slot` is valid.
-pub(super) unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: every kind of slot has this method; it frees at most a tuple.
-    unsafe {
-        if let Some(clear) = (*(*slot).tts_ops).clear {
-            pg_sys::ffi::pg_guard_ffi_boundary(|| clear(slot));
-        }
-    }
-    slot
 }
 
 /// # Safety
@@ -170,8 +156,12 @@ pub unsafe extern "C-unwind" fn explain_foreign_scan(
     unsafe {
         guarded(|| {
             if (*es).verbose {
-                let sql = c_string(plan_of(node)?.sql.as_bytes())?;
-                pg_sys::ExplainPropertyText(c"Remote SQL".as_ptr(), sql.as_ptr(), es);
+                let plan = plan_of(node)?;
+                let out = Explain::new(es);
+                out.text(c"Remote SQL", plan.sql.as_bytes())?;
+                if let Some(reason) = plan.locale_reason {
+                    out.text(c"Not Shipped", reason.describe().as_bytes())?;
+                }
             }
             Ok(())
         })

@@ -1,7 +1,7 @@
 //! Statement text of UPDATE and DELETE of rows that have been read before. Parameters are numbered from `$1`: first what
 //! identifies a row, then its new values.
 
-use crate::model::insert::{Form, Target as Column};
+use crate::model::insert::{push_type_check, Form, Target as Column};
 use crate::model::sql::Sql;
 use crate::model::statement::{push_column, push_returning};
 use crate::model::table::{RemoteTable, CTID, TABLEOID};
@@ -85,12 +85,14 @@ pub fn place_columns() -> Vec<Column> {
                 element_oid,
                 type_name,
             },
+            checked_type: None,
         })
         .into()
 }
 
 /// `UPDATE table AS t SET column = v.cN, … FROM (SELECT unnest($1) AS c1, …) AS v WHERE …`: the same text whatever the number of rows.
-/// `identity`: its columns, in order; `generated`: numbers of the columns that are set to DEFAULT.
+/// `identity`: its columns, in order; `generated`: numbers of the columns that are set to DEFAULT. The parameters for the
+/// check of types follow on those for the columns.
 pub fn update_from_arrays(
     table: &RemoteTable,
     identity: &[Column],
@@ -113,7 +115,7 @@ pub fn update_from_arrays(
         separator = ", ";
     }
     sql.push(" FROM ");
-    push_rows(&mut sql, identity, columns);
+    push_rows(&mut sql, table, identity, columns);
     sql
 }
 
@@ -122,7 +124,7 @@ pub fn delete_from_arrays(table: &RemoteTable, identity: &[Column]) -> Sql {
     let mut sql = Sql::from("DELETE FROM ");
     sql.push_qualified(&table.schema, &table.name)
         .push(" AS t USING ");
-    push_rows(&mut sql, identity, &[]);
+    push_rows(&mut sql, table, identity, &[]);
     sql
 }
 
@@ -144,7 +146,7 @@ fn push_value(sql: &mut Sql, column: &Column, number: usize) {
 
 /// The rows as `v`, and the condition that joins them with `t`. A select list with several unnests yields its rows one by
 /// one, which `unnest` in FROM would store first.
-fn push_rows(sql: &mut Sql, identity: &[Column], columns: &[Column]) {
+fn push_rows(sql: &mut Sql, table: &RemoteTable, identity: &[Column], columns: &[Column]) {
     let all = identity.iter().chain(columns).zip(1_usize..);
     sql.push("(SELECT ")
         .push_list(", ", all, |sql, (column, number)| {
@@ -166,6 +168,10 @@ fn push_rows(sql: &mut Sql, identity: &[Column], columns: &[Column]) {
             push_value(sql, column, number);
         },
     );
+    let RemoteTable { schema, name, .. } = table;
+    let all = identity.iter().chain(columns);
+    let parameters = identity.len() + columns.len();
+    push_type_check(sql, " AND ", schema, name, all, parameters);
 }
 
 /// Lets the shard look at the places in `$1` and no others, however small the table is. In a subquery, because the planner
@@ -179,6 +185,7 @@ fn push_places(sql: &mut Sql, ctid: &Column) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::insert::CheckedType;
     use crate::model::table::RemoteColumn;
 
     fn table() -> RemoteTable {
@@ -205,6 +212,7 @@ mod tests {
                 element_oid: 23,
                 type_name: "int4",
             },
+            checked_type: None,
         }
     }
 
@@ -215,6 +223,7 @@ mod tests {
                 schema: b"r".to_vec(),
                 name: b"mood".to_vec(),
             },
+            checked_type: Some(CheckedType::Itself(16400)),
         }
     }
 
@@ -244,7 +253,8 @@ mod tests {
              FROM (SELECT pg_catalog.unnest($1::pg_catalog.tid[]) AS c1, pg_catalog.unnest($2::pg_catalog.oid[]) AS c2, \
              pg_catalog.unnest($3::pg_catalog.int4[]) AS c3, pg_catalog.unnest($4::pg_catalog.text[]) AS c4) AS v \
              WHERE t.ctid = ANY (ARRAY(SELECT pg_catalog.unnest($1::pg_catalog.tid[]))) \
-             AND t.\"ctid\" = v.c1 AND t.\"tableoid\" = v.c2"
+             AND t.\"ctid\" = v.c1 AND t.\"tableoid\" = v.c2 \
+             AND pg_catalog.record_image_eq(ROW($5), ROW((NULL::\"s\".\"t\"\"x\").\"B c\")) IS NOT NULL"
         );
         assert_eq!(
             delete_from_arrays(&table(), &place_columns()).to_string(),
@@ -267,7 +277,8 @@ mod tests {
             update_from_arrays(&table(), &[cast("B c")], &[], &[4]).to_string(),
             "UPDATE \"s\".\"t\"\"x\" AS t SET \"g\" = DEFAULT \
              FROM (SELECT pg_catalog.unnest($1::pg_catalog.text[]) AS c1) AS v \
-             WHERE t.\"B c\" = v.c1::\"r\".\"mood\""
+             WHERE t.\"B c\" = v.c1::\"r\".\"mood\" \
+             AND pg_catalog.record_image_eq(ROW($2), ROW((NULL::\"s\".\"t\"\"x\").\"B c\")) IS NOT NULL"
         );
         assert_eq!(
             delete_from_arrays(&table(), &[binary("a"), binary("B c")]).to_string(),

@@ -104,6 +104,7 @@ mod tests {
         let columns = ["a", "b"].map(|name| Target {
             name: name.into(),
             form: Form::Inferred,
+            checked_type: None,
         });
         assert_eq!(
             copy_from(b"r", b"t", &columns, Format::Binary).to_string(),

@@ -52,6 +52,11 @@ impl Depth {
         self.depth = level;
     }
 
+    /// The savepoints of deeper levels have not been set after all.
+    pub fn fall_to(&mut self, level: i32) {
+        self.depth = self.depth.min(level);
+    }
+
     /// The local level `level` (a subtransaction) ends well. Returns whether its savepoint must be released.
     pub fn commit_sub(&mut self, level: i32) -> bool {
         self.begun_at = self.begun_at.min(level - 1);
@@ -124,6 +129,16 @@ mod tests {
         depth.used_at(1);
         depth.used_at(2);
         assert_eq!(depth.begun_at(), 1);
+    }
+
+    #[test]
+    fn a_level_whose_savepoint_was_not_set_has_nothing_to_undo() {
+        let mut depth = used_at(3);
+        depth.fall_to(2);
+        assert!(!depth.abort_sub(3));
+        depth.fall_to(3);
+        assert!(depth.abort_sub(2));
+        assert_eq!(depth.get(), 1);
     }
 
     #[test]

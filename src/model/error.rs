@@ -8,7 +8,6 @@ use std::fmt;
 pub struct SqlState([u8; 5]);
 
 impl SqlState {
-    pub const SUCCESSFUL_COMPLETION: SqlState = SqlState(*b"00000");
     pub const WARNING: SqlState = SqlState(*b"01000");
     pub const CONNECTION_UNABLE: SqlState = SqlState(*b"08001");
     pub const CONNECTION_FAILURE: SqlState = SqlState(*b"08006");
@@ -22,6 +21,7 @@ impl SqlState {
     pub const DUPLICATE_OBJECT: SqlState = SqlState(*b"42710");
     pub const READ_ONLY_TRANSACTION: SqlState = SqlState(*b"25006");
     pub const SEQUENCE_LIMIT_EXCEEDED: SqlState = SqlState(*b"2200H");
+    pub const DATATYPE_MISMATCH: SqlState = SqlState(*b"42804");
     pub const SYNTAX_ERROR: SqlState = SqlState(*b"42601");
     pub const UNDEFINED_COLUMN: SqlState = SqlState(*b"42703");
     pub const UNDEFINED_OBJECT: SqlState = SqlState(*b"42704");
@@ -48,12 +48,6 @@ impl SqlState {
         self.0.iter().rev().fold(0, |packed, byte| {
             (packed << 6) | (i32::from(byte.wrapping_sub(b'0')) & 0x3F)
         })
-    }
-
-    /// The reverse of [`SqlState::packed`]; a value that is no code becomes an internal error.
-    pub fn unpacked(packed: i32) -> SqlState {
-        let code = [0, 6, 12, 18, 24].map(|shift| ((packed >> shift) & 0x3F) as u8 + b'0');
-        SqlState::parse(&code).unwrap_or(SqlState::INTERNAL_ERROR)
     }
 
     pub fn as_bytes(&self) -> &[u8] {
@@ -96,6 +90,17 @@ pub struct Diag {
     pub constraint: Option<Vec<u8>>,
 }
 
+impl Diag {
+    /// Message and SQLSTATE, for a sentence of another report.
+    pub fn summary(&self) -> Vec<u8> {
+        let mut text = self.message.clone();
+        if let Some(sqlstate) = self.sqlstate {
+            text.extend_from_slice(format!(" (SQLSTATE {sqlstate})").as_bytes());
+        }
+        text
+    }
+}
+
 /// The one error type. Variants name causes; [`FdwError::diag`] says what the user sees. Names get into its strings by
 /// [`text::from_bytes`].
 #[derive(Debug, Clone, thiserror::Error)]
@@ -116,9 +121,15 @@ pub enum FdwError {
         detail: Vec<u8>,
         hint: Option<String>,
     },
-    /// An established connection is gone.
+    /// An established connection is gone, and nothing of the remote transaction stays.
     #[error("connection to server \"{server}\" was lost")]
-    Lost { server: String, detail: Vec<u8> },
+    Lost {
+        server: String,
+        /// What the shard said when it ended the session.
+        farewell: Option<Box<Diag>>,
+        /// What has been found here, empty for nothing. Told where the shard said nothing.
+        detail: Vec<u8>,
+    },
     /// The shard reported an error.
     #[error("error from server \"{server}\"")]
     Remote { server: String, diag: Box<Diag> },
@@ -138,13 +149,6 @@ pub enum FdwError {
         message: String,
         detail: Option<String>,
         hint: Option<String>,
-    },
-    /// Another error that is about a local table.
-    #[error("{source}")]
-    About {
-        source: Box<FdwError>,
-        schema: Vec<u8>,
-        table: Vec<u8>,
     },
     /// Another error with a CONTEXT line added.
     #[error("{source}")]
@@ -178,6 +182,15 @@ impl FdwError {
         }
     }
 
+    /// A connection that is gone, without a word of the shard.
+    pub fn lost(server: impl Into<String>, detail: impl Into<Vec<u8>>) -> FdwError {
+        FdwError::Lost {
+            server: server.into(),
+            farewell: None,
+            detail: detail.into(),
+        }
+    }
+
     /// The same with a DETAIL sentence, where the variant has room for one of ours.
     pub fn with_detail(mut self, text: impl Into<String>) -> FdwError {
         if let FdwError::Local { detail, .. } | FdwError::Option { detail, .. } = &mut self {
@@ -201,15 +214,6 @@ impl FdwError {
         self
     }
 
-    /// The same with the table that it is about.
-    pub fn about(self, schema: Vec<u8>, table: Vec<u8>) -> FdwError {
-        FdwError::About {
-            source: Box::new(self),
-            schema,
-            table,
-        }
-    }
-
     /// The same with a further CONTEXT line.
     pub fn with_context(self, line: impl Into<Vec<u8>>) -> FdwError {
         FdwError::Context {
@@ -222,10 +226,17 @@ impl FdwError {
     pub fn is_connection_loss(&self) -> bool {
         match self {
             FdwError::Lost { .. } | FdwError::Protocol { .. } => true,
-            FdwError::Context { source, .. } | FdwError::About { source, .. } => {
-                source.is_connection_loss()
-            }
+            FdwError::Context { source, .. } => source.is_connection_loss(),
             _ => false,
+        }
+    }
+
+    /// What a shard said when it ended the session.
+    pub fn farewell(&self) -> Option<&Diag> {
+        match self {
+            FdwError::Lost { farewell, .. } => farewell.as_deref(),
+            FdwError::Context { source, .. } => source.farewell(),
+            _ => None,
         }
     }
 
@@ -239,7 +250,7 @@ impl FdwError {
             FdwError::Remote { diag, .. } => diag.sqlstate.unwrap_or(SqlState::CONNECTION_FAILURE),
             FdwError::Commit { .. } => SqlState::TRANSACTION_RESOLUTION_UNKNOWN,
             FdwError::Protocol { .. } => SqlState::PROTOCOL_VIOLATION,
-            FdwError::Context { source, .. } | FdwError::About { source, .. } => source.sqlstate(),
+            FdwError::Context { source, .. } => source.sqlstate(),
         }
     }
 
@@ -258,15 +269,6 @@ impl FdwError {
                 }
                 diag
             }
-            FdwError::About {
-                source,
-                schema,
-                table,
-            } => Diag {
-                schema: Some(schema.clone()),
-                table: Some(table.clone()),
-                ..source.diag()
-            },
             other => {
                 let (detail, hint) = other.own_detail_and_hint();
                 Diag {
@@ -288,14 +290,21 @@ impl FdwError {
                 (bytes(detail), bytes(hint))
             }
             FdwError::Connect { detail, hint, .. } => (Some(detail.clone()), bytes(hint)),
+            FdwError::Lost {
+                farewell: Some(farewell),
+                ..
+            } => {
+                let mut detail = b"The server ended the session: ".to_vec();
+                detail.extend_from_slice(&farewell.summary());
+                detail.push(b'.');
+                (Some(detail), None)
+            }
             FdwError::Lost { detail, .. } | FdwError::Commit { detail, .. } => (
                 Some(detail.clone()).filter(|detail| !detail.is_empty()),
                 None,
             ),
             FdwError::Protocol { detail, .. } => (detail.clone(), None),
-            FdwError::Remote { .. } | FdwError::Context { .. } | FdwError::About { .. } => {
-                (None, None)
-            }
+            FdwError::Remote { .. } | FdwError::Context { .. } => (None, None),
         }
     }
 }
@@ -309,11 +318,6 @@ mod tests {
         // ERRCODE_UNIQUE_VIOLATION and ERRCODE_INTERNAL_ERROR as the server's header computes them.
         assert_eq!(SqlState::parse(b"23505").unwrap().packed(), 83_906_754);
         assert_eq!(SqlState::INTERNAL_ERROR.packed(), 2600);
-        assert_eq!(
-            SqlState::unpacked(83_906_754),
-            SqlState::parse(b"23505").unwrap()
-        );
-        assert_eq!(SqlState::unpacked(-1), SqlState::INTERNAL_ERROR);
         assert_eq!(SqlState::parse(b"2350"), None);
         assert_eq!(SqlState::parse(b"2350x"), None);
     }
@@ -334,6 +338,25 @@ mod tests {
         assert_eq!(diag.context.as_deref(), Some(&b"remote line\nour line"[..]));
         assert_eq!(diag.constraint.as_deref(), Some(&b"t_pkey"[..]));
         assert_eq!(diag.sqlstate, SqlState::parse(b"23505"));
+    }
+
+    #[test]
+    fn a_lost_connection_tells_what_the_shard_said() {
+        let lost = FdwError::Lost {
+            server: "s".into(),
+            farewell: Some(Box::new(Diag {
+                sqlstate: SqlState::parse(b"57P01"),
+                message: b"terminating connection due to administrator command".to_vec(),
+                ..Diag::default()
+            })),
+            detail: b"server closed the connection unexpectedly".to_vec(),
+        };
+        let diag = lost.with_context("line").diag();
+        assert_eq!(diag.sqlstate, Some(SqlState::CONNECTION_FAILURE));
+        assert_eq!(diag.message, b"connection to server \"s\" was lost");
+        let said: &[u8] = b"The server ended the session: \
+            terminating connection due to administrator command (SQLSTATE 57P01).";
+        assert_eq!(diag.detail.as_deref(), Some(said));
     }
 
     #[test]

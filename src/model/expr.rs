@@ -15,9 +15,7 @@ pub const CTID: i16 = -1;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TypeRef {
     pub oid: Oid,
-    /// -1 if there is none.
-    pub typmod: i32,
-    /// With schema (unless built in) and modifier, quoted.
+    /// With schema (unless built in), quoted; with the modifier that a cast enforces. Empty where nobody writes it.
     pub name: Vec<u8>,
     /// Extension that the type belongs to, 0 if none or not asked for.
     pub extension: Oid,
@@ -63,7 +61,7 @@ pub enum Test {
     NotUnknown,
 }
 
-/// How a function call was written.
+/// How a function call was written. A cast that somebody has made is a call: another server may have none, or another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CallForm {
     Call,
@@ -106,6 +104,8 @@ pub enum Kind {
     /// One argument: a prefix operator.
     Operator {
         operator: Routine,
+        /// The types that it is declared with, 0 for none.
+        operands: [Oid; 2],
         args: Vec<Expr>,
         input_collation: Oid,
     },
@@ -142,13 +142,11 @@ pub enum Kind {
         explicit: bool,
     },
     Array(Vec<Expr>),
+    /// Conditions with their values. `CASE x WHEN y` has the condition that the parser has made of it.
     Case {
-        arg: Option<Box<Expr>>,
         whens: Vec<(Expr, Expr)>,
         default: Option<Box<Expr>>,
     },
-    /// The argument of the surrounding CASE, inside its WHEN.
-    CaseTest,
     /// `lower` is empty unless it is a slice.
     Subscript {
         container: Box<Expr>,
@@ -158,22 +156,6 @@ pub enum Kind {
 }
 
 impl Expr {
-    /// The expression without the casts that the parser added.
-    pub fn without_implicit_casts(&self) -> &Expr {
-        match &self.kind {
-            Kind::Call {
-                args,
-                form: CallForm::ImplicitCast,
-                ..
-            } if !args.is_empty() => args[0].without_implicit_casts(),
-            Kind::Relabel {
-                arg,
-                explicit: false,
-            } => arg.without_implicit_casts(),
-            _ => self,
-        }
-    }
-
     /// Does `test` hold for the expression or any part of it?
     pub fn any(&self, test: &dyn Fn(&Expr) -> bool) -> bool {
         let some = |exprs: &[Expr]| exprs.iter().any(|expr| expr.any(test));
@@ -183,8 +165,7 @@ impl Expr {
                 Kind::Column(_)
                 | Kind::Literal(_)
                 | Kind::ObjectLiteral { .. }
-                | Kind::Param { .. }
-                | Kind::CaseTest => false,
+                | Kind::Param { .. } => false,
                 Kind::Call { args, .. }
                 | Kind::Operator { args, .. }
                 | Kind::Distinct { args, .. }
@@ -194,12 +175,8 @@ impl Expr {
                 Kind::NullTest { arg, .. }
                 | Kind::BooleanTest { arg, .. }
                 | Kind::Relabel { arg, .. } => arg.any(test),
-                Kind::Case {
-                    arg,
-                    whens,
-                    default,
-                } => {
-                    arg.iter().chain(default).any(|expr| expr.any(test))
+                Kind::Case { whens, default } => {
+                    default.iter().any(|expr| expr.any(test))
                         || whens
                             .iter()
                             .any(|(condition, value)| condition.any(test) || value.any(test))

@@ -22,6 +22,18 @@ pub enum Form {
 pub struct Target {
     pub name: Vec<u8>,
     pub form: Form,
+    /// The type that the remote column has to have still, where the shard would otherwise make other values of those sent
+    /// without a word.
+    pub checked_type: Option<CheckedType>,
+}
+
+/// A type of the shard, named by a parameter that is NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckedType {
+    /// With this OID.
+    Itself(u32),
+    /// A domain, which may refuse NULL, by its array type with this OID.
+    Element(u32),
 }
 
 /// OID of type `text`.
@@ -161,23 +173,76 @@ pub fn from_arrays(schema: &[u8], table: &[u8], columns: &[Target], clauses: &Cl
             column.push_cast(sql);
         });
     }
+    push_type_check(&mut sql, " WHERE ", schema, table, columns, columns.len());
     clauses.push_after_rows(&mut sql);
     sql
 }
 
-/// `INSERT INTO table (…) VALUES ($1::type, …)` for one row whose values have the same form as in arrays; there must be
-/// columns. The shard plans it faster than one with arrays.
+/// `INSERT INTO table (…) VALUES ($1::type, $2, …)` for one row; there must be columns. Values whose type would have to be
+/// checked travel as text, of which the shard makes what the column is: its type is then what it is, and the shard plans
+/// this faster than arrays.
 pub fn from_row(schema: &[u8], table: &[u8], columns: &[Target], clauses: &Clauses) -> Sql {
     let mut sql = head(schema, table, columns, clauses);
     let numbered = columns.iter().zip(1..);
     sql.push(" VALUES (")
         .push_list(", ", numbered, |sql, (column, number)| {
-            sql.push(&format!("${number}::pg_catalog.{}", column.element()));
-            column.push_cast(sql);
+            sql.push(&format!("${number}"));
+            if column.checked_type.is_none() {
+                sql.push(&format!("::pg_catalog.{}", column.element()));
+                column.push_cast(sql);
+            }
         })
         .push(")");
     clauses.push_after_rows(&mut sql);
     sql
+}
+
+/// Type OIDs of the parameters for [`push_type_check`], all of which are NULL.
+pub fn checked_types(columns: &[Target]) -> impl Iterator<Item = u32> + '_ {
+    let checked = columns.iter().filter_map(|column| column.checked_type);
+    checked.map(|checked| match checked {
+        CheckedType::Itself(oid) | CheckedType::Element(oid) => oid,
+    })
+}
+
+/// Adds a condition that always holds, but fails (42804) if a column's type is another one than that of its parameter.
+/// `parameters`: the number of those that are there already.
+///
+/// The shard's parser says which types the columns have, after it has locked the table, so that no snapshot matters. A
+/// comparison of records by their images refuses columns of different types; what it finds does not matter.
+pub(super) fn push_type_check<'a>(
+    sql: &mut Sql,
+    before: &str,
+    schema: &[u8],
+    table: &[u8],
+    columns: impl IntoIterator<Item = &'a Target>,
+    parameters: usize,
+) {
+    let checked = |column: &&Target| column.checked_type.is_some();
+    let columns: Vec<&Target> = columns.into_iter().filter(checked).collect();
+    if columns.is_empty() {
+        return;
+    }
+    let numbers = parameters + 1..=parameters + columns.len();
+    sql.push(before)
+        .push("pg_catalog.record_image_eq(ROW(")
+        .push_list(", ", numbers, |sql, number| {
+            sql.push(&format!("${number}"));
+        })
+        .push("), ROW(")
+        .push_list(", ", columns, |sql, column| {
+            let (before, after) = match column.checked_type {
+                Some(CheckedType::Element(_)) => ("ARRAY[", "]"),
+                _ => ("", ""),
+            };
+            sql.push(before)
+                .push("(NULL::")
+                .push_qualified(schema, table)
+                .push(").")
+                .push_ident(&column.name)
+                .push(after);
+        })
+        .push(")) IS NOT NULL");
 }
 
 /// `INSERT INTO table (…) VALUES ($1, …), …` for a number of rows; there must be columns.
@@ -239,6 +304,7 @@ mod tests {
                 element_oid: 20,
                 type_name: "int8",
             },
+            checked_type: None,
         }
     }
 
@@ -249,6 +315,7 @@ mod tests {
                 schema: b"r".to_vec(),
                 name: b"mood".to_vec(),
             },
+            checked_type: Some(CheckedType::Itself(16400)),
         }
     }
 
@@ -262,8 +329,16 @@ mod tests {
         assert_eq!(
             text(sql),
             "INSERT INTO \"r\".\"t\" (\"a\", \"b\") SELECT pg_catalog.unnest($1::pg_catalog.int8[]), \
-             pg_catalog.unnest($2::pg_catalog.text[])::\"r\".\"mood\""
+             pg_catalog.unnest($2::pg_catalog.text[])::\"r\".\"mood\" \
+             WHERE pg_catalog.record_image_eq(ROW($3), ROW((NULL::\"r\".\"t\").\"b\")) IS NOT NULL"
         );
+        let mut columns = [cast("a"), binary("b"), cast("c")];
+        columns[2].checked_type = Some(CheckedType::Element(16500));
+        assert_eq!(checked_types(&columns).collect::<Vec<_>>(), [16400, 16500]);
+        let sql = text(from_arrays(b"r", b"t", &columns, &Clauses::default()));
+        let check =
+            "(ROW($4, $5), ROW((NULL::\"r\".\"t\").\"a\", ARRAY[(NULL::\"r\".\"t\").\"c\"])) IS NOT NULL";
+        assert!(sql.ends_with(check));
     }
 
     #[test]
@@ -285,7 +360,7 @@ mod tests {
         assert_eq!(
             text(sql),
             "INSERT INTO \"r\".\"t\" (\"a\", \"b\") \
-             VALUES ($1::pg_catalog.int8, $2::pg_catalog.text::\"r\".\"mood\")"
+             VALUES ($1::pg_catalog.int8, $2)"
         );
     }
 

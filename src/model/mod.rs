@@ -10,6 +10,7 @@ pub mod error;
 pub mod expr;
 pub mod import;
 pub mod insert;
+pub mod locale;
 pub mod option;
 pub mod range;
 pub mod socket;

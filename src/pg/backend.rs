@@ -91,10 +91,22 @@ pub fn copy_is_running() -> bool {
         })
 }
 
+/// When the client's statement began, in microseconds: different for different statements.
+pub fn statement_start() -> i64 {
+    // SAFETY: reads a variable of the backend.
+    unsafe { pg_sys::GetCurrentStatementStartTimestamp() }
+}
+
 /// Is the user a superuser?
 pub fn is_superuser(user: pg_sys::Oid) -> bool {
     // SAFETY: a syscache lookup.
     unsafe { pg_sys::superuser_arg(user) }
+}
+
+/// The portal whose statement runs, as a number that no other one has as long as it lives.
+pub fn active_portal() -> usize {
+    // SAFETY: reads a variable of the backend.
+    unsafe { pg_sys::ActivePortal as usize }
 }
 
 #[cfg(feature = "pg_test")]

@@ -31,6 +31,8 @@ pub struct UserMapping {
     pub oid: Oid,
     /// The user that the mapping was looked up for.
     pub user: Oid,
+    /// The user that it belongs to; 0 for PUBLIC.
+    pub owner: Oid,
     pub options: Vec<OptionPair>,
 }
 
@@ -142,15 +144,26 @@ pub fn user_mapping(user: Oid, server: Oid) -> Result<UserMapping> {
         Ok(UserMapping {
             oid: raw.umid,
             user: raw.userid,
+            owner: mapping_owner(raw.umid).unwrap_or(raw.userid),
             options: option_pairs(raw.options),
         })
     }
 }
 
-/// Name of the user that a mapping is for, `public` for that of PUBLIC; None if mapping or user are gone.
-pub fn mapping_user_name(mapping: Oid) -> Option<Vec<u8>> {
+/// Has the user a mapping for the server, or PUBLIC?
+pub fn has_user_mapping(user: Oid, server: Oid) -> bool {
+    let cache = pg_sys::SysCacheIdentifier::USERMAPPINGUSERSERVER as i32;
+    let none = pg_sys::Datum::null();
+    [user, Oid::INVALID].into_iter().any(|user| {
+        // SAFETY: a syscache lookup by its two keys.
+        unsafe { pg_sys::SearchSysCacheExists(cache, user.into(), server.into(), none, none) }
+    })
+}
+
+/// The user that a mapping belongs to, 0 for that of PUBLIC; None if it is gone.
+fn mapping_owner(mapping: Oid) -> Option<Oid> {
     // SAFETY: a syscache lookup; the entry is released before anything else happens.
-    let user = unsafe {
+    unsafe {
         let tuple = pg_sys::SearchSysCache1(
             pg_sys::SysCacheIdentifier::USERMAPPINGOID as i32,
             pg_sys::Datum::from(mapping),
@@ -160,9 +173,13 @@ pub fn mapping_user_name(mapping: Oid) -> Option<Vec<u8>> {
         }
         let user = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_user_mapping>()).umuser;
         pg_sys::ReleaseSysCache(tuple);
-        user
-    };
-    match user {
+        Some(user)
+    }
+}
+
+/// Name of the user that a mapping is for, `public` for that of PUBLIC; None if mapping or user are gone.
+pub fn mapping_user_name(mapping: Oid) -> Option<Vec<u8>> {
+    match mapping_owner(mapping)? {
         Oid::INVALID => Some(b"public".to_vec()),
         user => role_name(user),
     }
@@ -246,6 +263,15 @@ pub unsafe fn describe(raw: pg_sys::Relation) -> Result<Relation> {
 pub unsafe fn name_of(raw: pg_sys::Relation) -> Vec<u8> {
     // SAFETY: by the contract.
     unsafe { bytes((*(*raw).rd_rel).relname.data.as_ptr()) }
+}
+
+/// Name of a relation, if it exists.
+pub fn relation_name(relid: Oid) -> Option<Vec<u8>> {
+    // SAFETY: get_rel_name returns null or a palloc'd copy.
+    unsafe {
+        let name = pg_sys::get_rel_name(relid);
+        (!name.is_null()).then(|| bytes(name))
+    }
 }
 
 /// All foreign tables below `relid`, itself included, in the order of core's catalogs.

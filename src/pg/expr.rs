@@ -14,6 +14,8 @@ pub struct Converter {
     relid: u32,
     extensions: bool,
     params: Vec<*mut pg_sys::Node>,
+    /// Arguments of the CASEs around whose WHEN is being converted.
+    tested: Vec<Expr>,
 }
 
 impl Converter {
@@ -23,6 +25,7 @@ impl Converter {
             relid,
             extensions,
             params: Vec::new(),
+            tested: Vec::new(),
         }
     }
 
@@ -56,8 +59,10 @@ impl Converter {
                 NodeTag::T_FuncExpr => self.call(&*node.cast())?,
                 NodeTag::T_OpExpr => {
                     let op = &*node.cast::<pg_sys::OpExpr>();
+                    let (operator, operands) = self.operator(op.opno)?;
                     Kind::Operator {
-                        operator: self.operator(op.opno)?,
+                        operator,
+                        operands,
                         args: self.list(op.args)?,
                         input_collation: op.inputcollid.to_u32(),
                     }
@@ -65,7 +70,7 @@ impl Converter {
                 NodeTag::T_DistinctExpr => {
                     let op = &*node.cast::<pg_sys::DistinctExpr>();
                     Kind::Distinct {
-                        operator: self.operator(op.opno)?,
+                        operator: self.operator(op.opno)?.0,
                         args: self.list(op.args)?,
                         input_collation: op.inputcollid.to_u32(),
                     }
@@ -73,7 +78,7 @@ impl Converter {
                 NodeTag::T_ScalarArrayOpExpr => {
                     let op = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
                     Kind::ArrayOperator {
-                        operator: self.operator(op.opno)?,
+                        operator: self.operator(op.opno)?.0,
                         any: op.useOr,
                         args: self.list(op.args)?,
                         input_collation: op.inputcollid.to_u32(),
@@ -118,6 +123,10 @@ impl Converter {
                 }
                 NodeTag::T_RelabelType => {
                     let cast = &*node.cast::<pg_sys::RelabelType>();
+                    let source = pg_sys::exprType(cast.arg.cast());
+                    if !self.is_known_cast(source, cast.resulttype) {
+                        return None;
+                    }
                     Kind::Relabel {
                         arg: Box::new(self.convert(cast.arg.cast())?),
                         explicit: cast.relabelformat != pg_sys::CoercionForm::COERCE_IMPLICIT_CAST,
@@ -127,15 +136,16 @@ impl Converter {
                     Kind::Array(self.list((*node.cast::<pg_sys::ArrayExpr>()).elements)?)
                 }
                 NodeTag::T_CaseExpr => self.case(&*node.cast())?,
-                NodeTag::T_CaseTestExpr => Kind::CaseTest,
+                NodeTag::T_CaseTestExpr => return self.tested.last().cloned(),
                 NodeTag::T_SubscriptingRef => self.subscript(&*node.cast())?,
                 _ => return None,
             };
-            Some(Expr {
+            let expr = Expr {
                 result: self.type_ref(&kind, node),
                 collation: pg_sys::exprCollation(node).to_u32(),
                 kind,
-            })
+            };
+            is_same_elsewhere(&expr).then_some(expr)
         }
     }
 
@@ -206,8 +216,12 @@ impl Converter {
                 args: self.list(call.args)?,
                 input_collation: call.inputcollid.to_u32(),
                 form: match call.funcformat {
-                    pg_sys::CoercionForm::COERCE_EXPLICIT_CAST => CallForm::ExplicitCast,
-                    pg_sys::CoercionForm::COERCE_IMPLICIT_CAST => CallForm::ImplicitCast,
+                    pg_sys::CoercionForm::COERCE_EXPLICIT_CAST if is_built_in_cast(call) => {
+                        CallForm::ExplicitCast
+                    }
+                    pg_sys::CoercionForm::COERCE_IMPLICIT_CAST if is_built_in_cast(call) => {
+                        CallForm::ImplicitCast
+                    }
                     _ => CallForm::Call,
                 },
                 variadic: call.funcvariadic,
@@ -215,7 +229,20 @@ impl Converter {
         }
     }
 
-    fn operator(&self, opno: Oid) -> Option<Routine> {
+    /// Is there a cast like this on the shard: a built-in one, or one of the extension that has made one of the types?
+    ///
+    /// # Safety
+    /// Both are types.
+    unsafe fn is_known_cast(&self, source: Oid, target: Oid) -> bool {
+        // SAFETY: by the contract; catalog lookups.
+        let cast = unsafe { cast_between(source, target) };
+        let extension = self.extension(CAST_RELATION, cast);
+        let is_of = |oid| extension == self.extension(pg_sys::TypeRelationId, oid);
+        is_of_initdb(cast) || extension != 0 && (is_of(source) || is_of(target))
+    }
+
+    /// An operator, and the types that it is declared with.
+    fn operator(&self, opno: Oid) -> Option<(Routine, [u32; 2])> {
         // SAFETY: syscache lookups; the tuple is released before anything can be raised, its strings are copied.
         unsafe {
             let tuple = pg_sys::SearchSysCache1(
@@ -229,14 +256,16 @@ impl Converter {
             let name = bytes((*form).oprname.data.as_ptr());
             let namespace = (*form).oprnamespace;
             let function = (*form).oprcode;
+            let operands = [(*form).oprleft.to_u32(), (*form).oprright.to_u32()];
             pg_sys::ReleaseSysCache(tuple);
-            Some(Routine {
+            let operator = Routine {
                 oid: opno.to_u32(),
                 schema: bytes(pg_sys::get_namespace_name(namespace)),
                 name,
                 immutable: is_immutable(function),
                 extension: self.extension(pg_sys::OperatorRelationId, opno),
-            })
+            };
+            Some((operator, operands))
         }
     }
 
@@ -245,27 +274,24 @@ impl Converter {
     unsafe fn case(&mut self, case: &pg_sys::CaseExpr) -> Option<Kind> {
         // SAFETY: by the contract; the list holds CaseWhen nodes.
         unsafe {
+            let around = self.tested.len();
             let arg = match case.arg.is_null() {
                 true => None,
-                false => Some(Box::new(self.convert(case.arg.cast())?)),
+                false => Some(self.convert(case.arg.cast())?),
             };
             let mut whens = Vec::new();
             for when in nodes(case.args) {
                 let when = &*when.cast::<pg_sys::CaseWhen>();
-                whens.push((
-                    self.convert(when.expr.cast())?,
-                    self.convert(when.result.cast())?,
-                ));
+                self.tested.extend(arg.clone());
+                let condition = self.convert(when.expr.cast());
+                self.tested.truncate(around);
+                whens.push((condition?, self.convert(when.result.cast())?));
             }
             let default = match case.defresult.is_null() {
                 true => None,
                 false => Some(Box::new(self.convert(case.defresult.cast())?)),
             };
-            Some(Kind::Case {
-                arg,
-                whens,
-                default,
-            })
+            Some(Kind::Case { whens, default })
         }
     }
 
@@ -304,12 +330,12 @@ impl Converter {
         // SAFETY: by the contract.
         unsafe {
             let oid = pg_sys::exprType(node);
-            let mut typmod = pg_sys::exprTypmod(node);
+            let mut typmod = -1;
             let printed = match kind {
                 Kind::Literal(_)
                 | Kind::ObjectLiteral { .. }
                 | Kind::Param { .. }
-                | Kind::Relabel { explicit: true, .. } => true,
+                | Kind::Relabel { .. } => true,
                 Kind::Call {
                     form: CallForm::ExplicitCast,
                     ..
@@ -320,12 +346,12 @@ impl Converter {
                     }
                     true
                 }
+                Kind::Call { form, .. } => *form == CallForm::ImplicitCast,
                 Kind::Array(elements) => elements.is_empty(),
                 _ => false,
             };
             TypeRef {
                 oid: oid.to_u32(),
-                typmod,
                 name: match printed {
                     true => type_name(oid, typmod),
                     false => Vec::new(),
@@ -341,6 +367,58 @@ impl Converter {
         }
         // SAFETY: a catalog lookup.
         unsafe { pg_sys::getExtensionOfObject(class, object) }.to_u32()
+    }
+}
+
+/// `CastRelationId`; not in pgrx's bindings.
+const CAST_RELATION: Oid = Oid::from_u32(2605);
+/// Number of the column `oid` of pg_cast.
+const CAST_OID: i16 = 1;
+
+/// The entry of pg_cast, 0 if there is none. A domain is cast as what it is over.
+///
+/// # Safety
+/// Both are types.
+unsafe fn cast_between(source: Oid, target: Oid) -> Oid {
+    // SAFETY: by the contract; catalog lookups.
+    unsafe {
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::CASTSOURCETARGET as i32,
+            CAST_OID,
+            pg_sys::Datum::from(pg_sys::getBaseType(source)),
+            pg_sys::Datum::from(pg_sys::getBaseType(target)),
+            pg_sys::Datum::null(),
+            pg_sys::Datum::null(),
+        )
+    }
+}
+
+/// Entries of pg_cast have no OIDs of their own in the sources, but numbers that initdb gives.
+fn is_of_initdb(cast: Oid) -> bool {
+    cast.to_u32() < pg_sys::FirstNormalObjectId
+}
+
+/// Would a cast, written on a shard, call this function? Where somebody has made a cast of their own, only the function's name
+/// says what is meant.
+///
+/// # Safety
+/// `call` belongs to a valid expression tree.
+unsafe fn is_built_in_cast(call: &pg_sys::FuncExpr) -> bool {
+    // SAFETY: by the contract; catalog lookups.
+    unsafe {
+        if call.args.is_null() {
+            return false;
+        }
+        let source = pg_sys::exprType(pg_sys::list_nth(call.args, 0).cast());
+        let target = call.funcresulttype;
+        let mut function = Oid::INVALID;
+        if source == target {
+            pg_sys::find_typmod_coercion_function(target, &mut function);
+        } else {
+            let context = pg_sys::CoercionContext::COERCION_EXPLICIT;
+            pg_sys::find_coercion_pathway(target, source, context, &mut function);
+        }
+        function == call.funcid && is_of_initdb(cast_between(source, target))
     }
 }
 
@@ -365,8 +443,9 @@ const PLAIN_TYPES: [Oid; 12] = [
     pg_sys::BYTEAOID,
 ];
 
-/// Types whose values are OIDs of objects of this database.
-const OBJECT_TYPES: [Oid; 11] = [
+/// Types whose values are OIDs of objects of this database. `aclitem` has them inside.
+const OBJECT_TYPES: [Oid; 12] = [
+    pg_sys::ACLITEMOID,
     pg_sys::REGPROCOID,
     pg_sys::REGPROCEDUREOID,
     pg_sys::REGOPEROID,
@@ -380,6 +459,26 @@ const OBJECT_TYPES: [Oid; 11] = [
     pg_sys::REGDICTIONARYOID,
 ];
 
+/// Could a shard be given such a value, or have one of its own that is the same as here? OIDs of objects are numbers of one
+/// database, rows have no type that a cast could name, and a byte above 127 in a "char" array is written in different ways by
+/// the versions of PostgreSQL.
+fn is_same_elsewhere(expr: &Expr) -> bool {
+    let is_literal = matches!(expr.kind, Kind::Literal(_) | Kind::ObjectLiteral { .. });
+    let is_param = matches!(expr.kind, Kind::Param { .. });
+    let oid = Oid::from_u32(expr.result.oid);
+    // SAFETY: a catalog lookup.
+    let element = match unsafe { pg_sys::get_element_type(oid) } {
+        Oid::INVALID => oid,
+        element => element,
+    };
+    match element {
+        pg_sys::RECORDOID => false,
+        pg_sys::CHAROID => !is_param && (!is_literal || element == oid),
+        _ if OBJECT_TYPES.contains(&element) => matches!(expr.kind, Kind::ObjectLiteral { .. }),
+        _ => true,
+    }
+}
+
 /// # Safety
 /// `constant` is a valid Const.
 unsafe fn constant(constant: &pg_sys::Const) -> Option<Kind> {
@@ -389,6 +488,9 @@ unsafe fn constant(constant: &pg_sys::Const) -> Option<Kind> {
     let _transmission = (!PLAIN_TYPES.contains(&constant.consttype)).then(Transmission::begin);
     // SAFETY: the value is of the constant's type.
     let text = unsafe { output(constant.consttype, constant.constvalue) };
+    if constant.consttype == pg_sys::ACLITEMOID {
+        return None;
+    }
     if OBJECT_TYPES.contains(&constant.consttype) {
         return Some(Kind::ObjectLiteral {
             text,

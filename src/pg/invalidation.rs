@@ -42,7 +42,7 @@ thread_local! {
 }
 
 /// A number that differs from an earlier one if the relation may have changed in between.
-pub fn relation_generation(relid: Oid) -> u64 {
+fn relation_generation(relid: Oid) -> u64 {
     if RELATIONS.with_borrow(HashMap::is_empty) {
         // SAFETY: a plain registration of a function that lives as long as the process.
         unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), Datum::null()) };
@@ -73,6 +73,13 @@ pub fn surroundings_generation() -> u64 {
     }
     SURROUNDINGS.set(Some(0));
     0
+}
+
+/// A number that differs from an earlier one if anything of a foreign table may have changed in between: it, its server, or
+/// the name of its schema, which may be part of its remote name. What is looked up after this was read, and kept with it,
+/// is never older than it seems.
+pub fn table_generation(relid: Oid) -> u64 {
+    relation_generation(relid) + surroundings_generation()
 }
 
 unsafe extern "C-unwind" fn surroundings_changed(_argument: Datum, _cache: c_int, _hash: u32) {
@@ -114,6 +121,12 @@ pub fn server_hash(server: Oid) -> u32 {
 /// Hash of an entry of `pg_user_mapping` as the callback reports it.
 pub fn mapping_hash(mapping: Oid) -> u32 {
     hash(mapping_cache(), mapping)
+}
+
+/// Has all cached plans of this backend made anew before they are run again.
+pub fn forget_plans() {
+    // SAFETY: marks plans as invalid.
+    unsafe { pg_sys::ResetPlanCache() };
 }
 
 fn server_cache() -> c_int {

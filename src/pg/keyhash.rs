@@ -40,7 +40,7 @@ impl KeyHash {
     pub fn of(&self, row: &Row) -> u64 {
         self.columns.iter().fold(0, |hash: u64, (place, entry)| {
             let value = row.get(*place).map_or(OF_NULL, |value| {
-                // SAFETY: by the contract of `Row::of` the value is of the column's type, whose function this is.
+                // SAFETY: by the contract of `Slot::new` the value is of the column's type, whose function this is.
                 let hash = unsafe {
                     pg_sys::FunctionCall2Coll(
                         &raw mut (**entry).hash_extended_proc_finfo,

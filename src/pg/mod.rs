@@ -5,24 +5,28 @@
 )]
 
 pub mod backend;
+pub mod batch;
 pub mod calls;
 pub mod catalog;
-pub mod caught;
+pub mod error_data;
 pub mod explain;
 pub mod expr;
 pub mod extension;
 pub mod fd;
 pub mod guc;
 pub mod here;
+pub mod input;
 pub mod invalidation;
 pub mod keyhash;
 pub mod list;
+pub mod locale;
 pub mod memory;
 pub mod name;
 pub mod param;
 pub mod pending;
 pub mod raise;
 pub mod rowset;
+pub mod slot;
 pub mod store;
 pub mod target;
 pub mod tuple;

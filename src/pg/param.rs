@@ -3,7 +3,7 @@
 use crate::model::error::{FdwError, Result};
 use crate::pg::catalog::{c_string, nodes};
 use crate::pg::memory::MemoryContext;
-use crate::pg::typio::{output, Transmission};
+use crate::pg::typio::{output, Dependence, Transmission};
 use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{Datum, Oid};
@@ -14,6 +14,8 @@ pub struct Params {
     node: *mut pg_sys::PlanState,
     /// Each with the type of its value.
     exprs: Vec<(*mut pg_sys::ExprState, Oid)>,
+    /// What the text of the values depends on.
+    dependence: Dependence,
 }
 
 impl Params {
@@ -23,17 +25,20 @@ impl Params {
     pub unsafe fn new(node: *mut pg_sys::PlanState, exprs: *mut pg_sys::List) -> Params {
         // SAFETY: by the contract.
         unsafe {
+            let exprs: Vec<_> = nodes(exprs)
+                .into_iter()
+                .map(|expr| {
+                    (
+                        pg_sys::ExecInitExpr(expr.cast(), node),
+                        pg_sys::exprType(expr),
+                    )
+                })
+                .collect();
+            let types = exprs.iter().map(|&(_, type_oid)| type_oid);
             Params {
                 node,
-                exprs: nodes(exprs)
-                    .into_iter()
-                    .map(|expr| {
-                        (
-                            pg_sys::ExecInitExpr(expr.cast(), node),
-                            pg_sys::exprType(expr),
-                        )
-                    })
-                    .collect(),
+                dependence: Dependence::of_all(types.map(Dependence::of_text)),
+                exprs,
             }
         }
     }
@@ -43,14 +48,15 @@ impl Params {
         if self.exprs.is_empty() {
             return Ok(Vec::new());
         }
-        let _transmission = Transmission::begin();
         // SAFETY: the node is alive; values stay valid until its per-tuple context is reset, which is left to it.
         unsafe {
             let context = (*self.node).ps_ExprContext;
             let _entered = MemoryContext::of_core((*context).ecxt_per_tuple_memory).enter();
-            self.exprs
+            // All under the user's settings, before any text is made.
+            let values: Vec<Option<Datum>> = self
+                .exprs
                 .iter()
-                .map(|&(expr, type_oid)| {
+                .map(|&(expr, _)| {
                     let evaluate = (*expr).evalfunc.ok_or_else(|| {
                         FdwError::internal("a parameter expression is not initialized")
                     })?;
@@ -58,10 +64,17 @@ impl Params {
                     let is_null_ptr = &raw mut is_null;
                     let value: Datum =
                         pg_guard_ffi_boundary(|| evaluate(expr, context, is_null_ptr));
-                    if is_null {
-                        return Ok(None);
-                    }
-                    c_string(&output(type_oid, value)).map(Some)
+                    Ok((!is_null).then_some(value))
+                })
+                .collect::<Result<_>>()?;
+            let _transmission = Transmission::begin_for(self.dependence);
+            let types = self.exprs.iter().map(|&(_, type_oid)| type_oid);
+            types
+                .zip(values)
+                .map(|(type_oid, value)| {
+                    value
+                        .map(|value| c_string(&output(type_oid, value)))
+                        .transpose()
                 })
                 .collect()
         }

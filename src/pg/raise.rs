@@ -1,107 +1,46 @@
 //! The one way out to PostgreSQL's error machinery, with every field of the report kept.
 //!
-//! pgrx's own report type has no room for CONTEXT, the object fields, or an SQLSTATE it does not know, so an
-//! [`FdwError`] is raised by hand. PostgreSQL errors caught on the way (as panics of pgrx) are relayed by pgrx.
+//! pgrx's own report type has no room for CONTEXT, the object fields, or an SQLSTATE it does not know, so errors are raised
+//! by hand: an [`FdwError`] with its fields, and an error of the backend, which has come here as a panic of pgrx, by the copy
+//! that the callback's [`ErrorCopies`] has of it.
 
 use crate::model::error::{Diag, FdwError, Result, SqlState};
+use crate::pg::error_data::{copied, free, lasting, string, ErrorCopies};
 use pgrx::pg_sys;
+use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel};
+use pgrx::pg_sys::{ErrorData, PgTryBuilder};
+use std::any::Any;
 use std::ffi::{c_char, c_int, CStr};
-use std::panic::AssertUnwindSafe;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::ptr;
 
 extern "C-unwind" {
-    fn errstart(elevel: c_int, domain: *const c_char) -> bool;
-    fn errcode(sqlerrcode: c_int) -> c_int;
-    fn errmsg_internal(format: *const c_char, ...) -> c_int;
-    fn errdetail_internal(format: *const c_char, ...) -> c_int;
-    fn errhint(format: *const c_char, ...) -> c_int;
-    fn errcontext_msg(format: *const c_char, ...) -> c_int;
-    fn err_generic_string(field: c_int, text: *const c_char) -> c_int;
-    fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
+    // Not pgrx's binding, which would catch what is to be thrown.
+    fn ThrowErrorData(error: *mut ErrorData);
 }
 
-const PERCENT_S: *const c_char = c"%s".as_ptr();
-
-/// Field numbers of `err_generic_string`: the `PG_DIAG_*` letters of `postgres_ext.h`.
-const FIELDS: [u8; 5] = [b's', b't', b'c', b'd', b'n'];
-
-/// An error report in PostgreSQL's memory: plain data, so that a longjmp may pass over it.
-#[derive(Clone, Copy)]
-struct RawDiag {
-    sqlstate: c_int,
-    message: *const c_char,
-    detail: *const c_char,
-    hint: *const c_char,
-    context: *const c_char,
-    fields: [*const c_char; 5],
-}
-
-impl RawDiag {
-    /// Copies `diag` into the current memory context.
-    fn new(diag: &Diag, default: SqlState) -> RawDiag {
-        RawDiag {
-            sqlstate: diag.sqlstate.unwrap_or(default).packed(),
-            message: copy(&diag.message),
-            detail: copy_option(&diag.detail),
-            hint: copy_option(&diag.hint),
-            context: copy_option(&diag.context),
-            fields: [
-                copy_option(&diag.schema),
-                copy_option(&diag.table),
-                copy_option(&diag.column),
-                copy_option(&diag.datatype),
-                copy_option(&diag.constraint),
-            ],
-        }
-    }
-
-    /// Reports, and does not return where `elevel` is ERROR or higher.
-    ///
-    /// # Safety
-    /// No frame between here and PostgreSQL may hold a destructor or a `catch_unwind`.
-    unsafe fn emit(self, elevel: c_int) {
-        // SAFETY: the strings live in a memory context that outlives the report, which copies them.
-        unsafe {
-            if !errstart(elevel, ptr::null()) {
-                return;
-            }
-            errcode(self.sqlstate);
-            errmsg_internal(PERCENT_S, self.message);
-            if !self.detail.is_null() {
-                errdetail_internal(PERCENT_S, self.detail);
-            }
-            if !self.hint.is_null() {
-                errhint(PERCENT_S, self.hint);
-            }
-            if !self.context.is_null() {
-                errcontext_msg(PERCENT_S, self.context);
-            }
-            for (field, text) in FIELDS.iter().zip(self.fields) {
-                if !text.is_null() {
-                    err_generic_string(c_int::from(*field), text);
-                }
-            }
-            errfinish(c"shard_fdw".as_ptr(), 0, c"report".as_ptr());
-        }
-    }
-}
-
-fn copy_option(text: &Option<Vec<u8>>) -> *const c_char {
-    text.as_ref().map_or(ptr::null(), |text| copy(text))
-}
-
-/// Copies text into the current memory context as a C string; a NUL inside ends it.
-fn copy(text: &[u8]) -> *const c_char {
-    let length = text
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(text.len());
-    // SAFETY: palloc returns length + 1 writable bytes or raises.
-    unsafe {
-        let target = pg_sys::palloc(length + 1).cast::<u8>();
-        ptr::copy_nonoverlapping(text.as_ptr(), target, length);
-        target.add(length).write(0);
-        target.cast()
+/// What PostgreSQL reports, with strings in `context`.
+fn error_data(elevel: u32, diag: &Diag, context: pg_sys::MemoryContext) -> ErrorData {
+    let optional = |text: &Option<Vec<u8>>| {
+        text.as_ref()
+            .map_or(ptr::null_mut(), |text| string(text, context))
+    };
+    ErrorData {
+        elevel: elevel as c_int,
+        // 0 becomes the usual one of the level.
+        sqlerrcode: diag.sqlstate.map_or(0, SqlState::packed),
+        message: string(&diag.message, context),
+        detail: optional(&diag.detail),
+        hint: optional(&diag.hint),
+        context: optional(&diag.context),
+        schema_name: optional(&diag.schema),
+        table_name: optional(&diag.table),
+        column_name: optional(&diag.column),
+        datatype_name: optional(&diag.datatype),
+        constraint_name: optional(&diag.constraint),
+        filename: c"shard_fdw".as_ptr(),
+        funcname: c"report".as_ptr(),
+        ..ErrorData::default()
     }
 }
 
@@ -111,27 +50,108 @@ fn copy(text: &[u8]) -> *const c_char {
 /// To be called as the outermost expression of an `extern "C-unwind"` function whose frame holds nothing with a
 /// destructor: an error leaves by longjmp.
 pub unsafe fn guarded<R: Copy>(body: impl FnOnce() -> Result<R>) -> R {
-    // SAFETY: the closure's frames are gone when pgrx returns or relays; only plain data is left here.
+    // SAFETY: the closure's frames are gone when `run` returns; only plain data is left here.
     unsafe {
-        let outcome = pgrx::pgrx_extern_c_guard(AssertUnwindSafe(|| {
-            body().map_err(|error| RawDiag::new(&error.diag(), SqlState::FDW_ERROR))
-        }));
+        let copies = ErrorCopies::new();
+        copies.begin();
+        let outcome = run(body, &copies);
+        copies.end();
         match outcome {
-            Ok(value) => value,
-            Err(diag) => {
-                diag.emit(pg_sys::PGERROR as c_int);
+            Outcome::Value(value) => value,
+            Outcome::Error(mut error) => {
+                ThrowErrorData(&raw mut error);
                 unreachable!("an error report returned")
             }
         }
     }
 }
 
+/// What a callback's body has come to: plain data.
+enum Outcome<R> {
+    Value(R),
+    Error(ErrorData),
+}
+
+/// Runs `body`. Its error has its strings in ErrorContext, which is emptied when somebody has caught it.
+#[inline(never)]
+fn run<R>(body: impl FnOnce() -> Result<R>, copies: &ErrorCopies) -> Outcome<R> {
+    let outcome = catch_unwind(AssertUnwindSafe(body));
+    // SAFETY: the context is there as long as the backend.
+    let context = unsafe { pg_sys::ErrorContext };
+    let outcome = match outcome {
+        Ok(Ok(value)) => Outcome::Value(value),
+        Ok(Err(error)) => Outcome::Error(error_data(pg_sys::PGERROR, &error.diag(), context)),
+        Err(payload) => Outcome::Error(caught(payload, copies, context)),
+    };
+    copies.clear();
+    outcome
+}
+
+/// The error that has come as a panic: from the backend, by pgrx, or by a fault of our own.
+#[cold]
+fn caught(
+    payload: Box<dyn Any + Send>,
+    copies: &ErrorCopies,
+    context: pg_sys::MemoryContext,
+) -> ErrorData {
+    // There is no other way to the place of a panic.
+    let caught = PgTryBuilder::new(AssertUnwindSafe(|| resume_unwind(payload)))
+        .catch_others(|caught| caught)
+        .execute();
+    match caught {
+        CaughtError::PostgresError(report) => match copies.take(&report) {
+            Some(copy) => {
+                // SAFETY: a valid copy.
+                let data = unsafe { copied(&*copy, context) };
+                free(copy);
+                data
+            }
+            None => reported(&report, context),
+        },
+        CaughtError::ErrorReport(report) => reported(&report, context),
+        CaughtError::RustPanic { ereport, .. } => {
+            let diag = Diag {
+                sqlstate: Some(SqlState::INTERNAL_ERROR),
+                message: b"unexpected failure in shard_fdw".to_vec(),
+                hint: Some(b"The server log has the details.".to_vec()),
+                ..Diag::default()
+            };
+            ErrorData {
+                detail_log: string(ereport.message().as_bytes(), context),
+                filename: lasting(ereport.file().as_bytes()),
+                lineno: ereport.line_number() as c_int,
+                ..error_data(pg_sys::PGERROR, &diag, context)
+            }
+        }
+    }
+}
+
+/// What pgrx keeps of an error.
+fn reported(report: &ErrorReportWithLevel, context: pg_sys::MemoryContext) -> ErrorData {
+    let bytes = |text: Option<&str>| text.map(|text| text.as_bytes().to_vec());
+    let diag = Diag {
+        message: report.message().as_bytes().to_vec(),
+        detail: bytes(report.detail()),
+        hint: bytes(report.hint()),
+        ..Diag::default()
+    };
+    ErrorData {
+        sqlerrcode: report.sql_error_code() as c_int,
+        filename: lasting(report.file().as_bytes()),
+        lineno: report.line_number() as c_int,
+        ..error_data(pg_sys::PGERROR, &diag, context)
+    }
+}
+
 /// Reports at a level below ERROR (`pg_sys::WARNING` and so on).
 pub fn report(elevel: u32, diag: &Diag) {
     debug_assert!(elevel < pg_sys::PGERROR);
-    let raw = RawDiag::new(diag, SqlState::SUCCESSFUL_COMPLETION);
-    // SAFETY: the closure holds plain data only; a report below ERROR returns.
-    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| raw.emit(elevel as c_int)) }
+    // SAFETY: the current context outlives the call. The closure holds plain data only; a report below ERROR returns.
+    unsafe {
+        let mut data = error_data(elevel, diag, pg_sys::CurrentMemoryContext);
+        let data = &raw mut data;
+        pg_sys::ffi::pg_guard_ffi_boundary(|| ThrowErrorData(data));
+    }
 }
 
 /// Reports an error as a WARNING: for places where nothing may be thrown.
@@ -144,10 +164,10 @@ pub fn warn(error: &FdwError) {
 pub fn contained<R>(body: impl FnOnce() -> Result<R>) -> Option<R> {
     // SAFETY: a plain variable of the backend.
     let held = unsafe { pg_sys::InterruptHoldoffCount };
-    let outcome = match std::panic::catch_unwind(AssertUnwindSafe(body)) {
+    let outcome = match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(value)) => Some(value),
         Ok(Err(error)) => {
-            let _ = std::panic::catch_unwind(AssertUnwindSafe(|| warn(&error)));
+            let _ = catch_unwind(AssertUnwindSafe(|| warn(&error)));
             None
         }
         Err(_) => None,
@@ -167,4 +187,69 @@ pub unsafe fn bytes(text: *const c_char) -> Vec<u8> {
     }
     // SAFETY: by the contract above.
     unsafe { CStr::from_ptr(text) }.to_bytes().to_vec()
+}
+
+#[cfg(feature = "pg_test")]
+#[pgrx::pg_schema]
+mod tests {
+    use super::*;
+    use pgrx::prelude::*;
+
+    /// What comes out of a callback with this body, as pgrx sees it.
+    fn error_of(body: fn() -> Result<()>) -> ErrorReportWithLevel {
+        PgTryBuilder::new(|| {
+            // SAFETY: nothing but the callback is in the guard.
+            unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| guarded(body)) };
+            unreachable!("the callback has returned")
+        })
+        .catch_others(|caught| match caught {
+            CaughtError::PostgresError(report) => report,
+            other => other.rethrow(),
+        })
+        .execute()
+    }
+
+    /// The entry on top of those who add to the CONTEXT.
+    fn top_entry() -> *mut pg_sys::ErrorContextCallback {
+        // SAFETY: a plain variable of the backend.
+        unsafe { pg_sys::error_context_stack }
+    }
+
+    #[pg_test]
+    fn a_fault_of_our_own_shows_no_text_of_rust() {
+        let before = top_entry();
+        let report = error_of(|| panic!("index out of bounds"));
+        assert_eq!(report.message(), "unexpected failure in shard_fdw");
+        assert_eq!(report.detail(), None);
+        assert_eq!(report.file(), "raise.rs");
+        assert_eq!(top_entry(), before);
+    }
+
+    #[pg_test]
+    fn errors_of_callbacks_inside_of_callbacks_come_out_once() {
+        let before = top_entry();
+        let report = error_of(|| {
+            // SAFETY: as for `error_of`.
+            unsafe {
+                pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                    guarded(|| {
+                        Err::<(), _>(
+                            FdwError::internal("inner").with_context("a line of the inner one"),
+                        )
+                    })
+                });
+            }
+            Ok(())
+        });
+        assert_eq!(report.message(), "inner");
+        assert_eq!(top_entry(), before);
+    }
+
+    #[pg_test]
+    fn a_callback_that_succeeds_leaves_no_entry() {
+        let before = top_entry();
+        // SAFETY: as for `error_of`.
+        let value = unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| guarded(|| Ok(7))) };
+        assert_eq!((value, top_entry()), (7, before));
+    }
 }

@@ -1,9 +1,9 @@
 //! Tuples kept for another pass, in memory up to `work_mem` and in temporary files beyond.
 
-use crate::model::error::Result;
-use crate::pg::caught::caught;
+use crate::pg::batch::TupleBatch;
 use crate::pg::memory::MemoryContext;
-use crate::pg::tuple::{form, Place, Tuple};
+use crate::pg::slot::Slot;
+use crate::pg::tuple::{form, Place};
 use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::Datum;
@@ -18,16 +18,15 @@ pub struct Store {
     descriptor: pg_sys::TupleDesc,
     /// With the place.
     stored: pg_sys::TupleDesc,
-    slot: *mut pg_sys::TupleTableSlot,
+    /// Empty but while a tuple is read.
+    slot: Slot,
     values: Vec<Datum>,
     nulls: Vec<bool>,
-    /// Holds the tuple that was read last.
-    row: MemoryContext,
 }
 
 impl Store {
     /// # Safety
-    /// `relation` stays open, and `context` valid, as long as the store is used.
+    /// `relation` stays open, and `context` valid, as long as the store is used, which is with batches of that relation only.
     pub unsafe fn new(relation: pg_sys::Relation, context: pg_sys::MemoryContext) -> Store {
         // SAFETY: by the contract; all of it is allocated in `context`.
         unsafe {
@@ -61,10 +60,9 @@ impl Store {
                 state,
                 descriptor,
                 stored,
-                slot,
+                slot: Slot::new(slot),
                 values: vec![Datum::null(); natts as usize + 2],
                 nulls: vec![true; natts as usize + 2],
-                row: MemoryContext::child_of(context, c"shard_fdw stored row"),
             }
         }
     }
@@ -75,30 +73,32 @@ impl Store {
         unsafe { pg_sys::tuplestore_clear(self.state) }
     }
 
-    /// Adds a tuple at the end.
-    pub fn put(&mut self, tuple: Tuple) {
+    /// Adds the rows of a batch at the end.
+    pub fn put(&mut self, batch: &TupleBatch) {
         let natts = self.values.len() - 2;
-        // SAFETY: the tuple is of the relation, the arrays have an entry for each attribute and two for the place; the
-        // ctid is passed by reference and copied.
-        unsafe {
-            let mut ctid = (*tuple.as_ptr()).t_self;
-            pg_sys::heap_deform_tuple(
-                tuple.as_ptr(),
-                self.descriptor,
-                self.values.as_mut_ptr(),
-                self.nulls.as_mut_ptr(),
-            );
-            self.values[natts] = Datum::from(&raw mut ctid);
-            self.nulls[natts] = false;
-            let table = (*(*tuple.as_ptr()).t_data).t_choice.t_heap.t_xmin;
-            self.values[natts + 1] = Datum::from(table);
-            self.nulls[natts + 1] = false;
-            pg_sys::tuplestore_putvalues(
-                self.state,
-                self.stored,
-                self.values.as_mut_ptr(),
-                self.nulls.as_mut_ptr(),
-            );
+        for &tuple in batch.tuples() {
+            // SAFETY: the tuples are of the relation, the arrays have an entry for each attribute and two for the place.
+            // Everything is copied, the ctid too, which is passed by reference.
+            unsafe {
+                let mut ctid = (*tuple).t_self;
+                pg_sys::heap_deform_tuple(
+                    tuple,
+                    self.descriptor,
+                    self.values.as_mut_ptr(),
+                    self.nulls.as_mut_ptr(),
+                );
+                self.values[natts] = Datum::from(&raw mut ctid);
+                self.nulls[natts] = false;
+                let table = (*(*tuple).t_data).t_choice.t_heap.t_xmin;
+                self.values[natts + 1] = Datum::from(table);
+                self.nulls[natts + 1] = false;
+                pg_sys::tuplestore_putvalues(
+                    self.state,
+                    self.stored,
+                    self.values.as_mut_ptr(),
+                    self.nulls.as_mut_ptr(),
+                );
+            }
         }
     }
 
@@ -108,35 +108,39 @@ impl Store {
         unsafe { pg_sys::tuplestore_rescan(self.state) }
     }
 
-    /// The next tuple, None at the end. It is valid until the next call.
-    pub fn next(&mut self) -> Result<Option<Tuple>> {
+    /// Shows the next row in the slot of a batch, which then owns it; false at the end.
+    pub fn show_next(&mut self, batch: &mut TupleBatch) -> bool {
+        let to = batch.slot();
         let natts = self.values.len() - 2;
-        self.row.reset();
-        let _entered = self.row.enter();
-        // SAFETY: the slot has the store's descriptor; its values stay valid until it is filled again, and are copied.
+        let slot = self.slot.as_ptr();
+        // SAFETY: the slot has the store's descriptor. A tuple that is read from a file becomes its own, so it is allocated in
+        // its context; all values are copied into that of `to` before the slot is emptied.
         unsafe {
-            if !pg_sys::tuplestore_gettupleslot(self.state, true, false, self.slot) {
-                return Ok(None);
+            let entered = MemoryContext::of_core(self.slot.context()).enter();
+            if !pg_sys::tuplestore_gettupleslot(self.state, true, false, slot) {
+                return false;
             }
-            pg_sys::slot_getallattrs(self.slot);
-            let values = (*self.slot).tts_values;
-            let nulls = (*self.slot).tts_isnull;
-            let ctid = *(*values.add(natts)).cast_mut_ptr::<pg_sys::ItemPointerData>();
+            drop(entered);
+            pg_sys::slot_getallattrs(slot);
+            let (values, nulls) = ((*slot).tts_values, (*slot).tts_isnull);
             let place = Place {
-                ctid: Some(ctid),
+                ctid: Some(*(*values.add(natts)).cast_mut_ptr::<pg_sys::ItemPointerData>()),
                 table: (*values.add(natts + 1)).value() as u32,
             };
-            let tuple =
-                caught(|| pg_guard_ffi_boundary(|| form(self.descriptor, values, nulls, place)))?;
-            Ok(Some(Tuple(tuple)))
+            let _entered = MemoryContext::of_core(to.context()).enter();
+            to.give(pg_guard_ffi_boundary(|| {
+                form(self.descriptor, values, nulls, place)
+            }));
         }
+        self.slot.clear();
+        true
     }
 
     /// Frees memory and files.
     pub fn end(self) {
         // SAFETY: both are valid and not used afterwards.
         unsafe {
-            pg_sys::ExecDropSingleTupleTableSlot(self.slot);
+            pg_sys::ExecDropSingleTupleTableSlot(self.slot.as_ptr());
             pg_sys::tuplestore_end(self.state);
         }
     }

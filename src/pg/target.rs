@@ -21,17 +21,12 @@ pub struct Target {
     pub key: Vec<i16>,
     /// Numbers of the columns with the option `remote_default`.
     pub remote_default: Vec<i16>,
-}
-
-/// A target that has been looked up.
-struct Known {
-    /// Generations of the relation and of what is around it.
-    generations: (u64, u64),
-    target: Rc<Target>,
+    /// [`invalidation::table_generation`] of before it was looked up.
+    pub generation: u64,
 }
 
 thread_local! {
-    static KNOWN: RefCell<HashMap<Oid, Known>> = RefCell::default();
+    static KNOWN: RefCell<HashMap<Oid, Rc<Target>>> = RefCell::default();
 }
 
 /// So many are kept.
@@ -40,13 +35,10 @@ const MOST_KNOWN: usize = 10_000;
 impl Target {
     /// The same as [`Target::of`], kept until something of it changes.
     pub fn known(relid: Oid) -> Result<Rc<Target>> {
-        let generations = (
-            invalidation::relation_generation(relid),
-            invalidation::surroundings_generation(),
-        );
+        let generation = invalidation::table_generation(relid);
         let known = KNOWN.with_borrow(|known| {
             let known = known.get(&relid)?;
-            (known.generations == generations).then(|| known.target.clone())
+            (known.generation == generation).then(|| known.clone())
         });
         if let Some(target) = known {
             return Ok(target);
@@ -56,20 +48,14 @@ impl Target {
             if known.len() >= MOST_KNOWN {
                 known.clear();
             }
-            let target = target.clone();
-            known.insert(
-                relid,
-                Known {
-                    generations,
-                    target,
-                },
-            );
+            known.insert(relid, target.clone());
         });
         Ok(target)
     }
 
     /// Looks up a foreign table that the caller has locked.
     pub fn of(relid: Oid) -> Result<Target> {
+        let generation = invalidation::table_generation(relid);
         let relation = catalog::relation(relid)?;
         let table = catalog::foreign_table(relid)?;
         let server = catalog::server(table.server)?;
@@ -112,6 +98,7 @@ impl Target {
             remote,
             key,
             remote_default,
+            generation,
         })
     }
 }

@@ -1,34 +1,32 @@
 //! Rows that arrive as text, as tuples of a foreign table.
 
 use crate::model::error::{FdwError, Result};
-use crate::model::sql::Sql;
 use crate::model::table::{CTID, TABLEOID};
-use crate::pg::catalog;
-use crate::pg::caught::caught;
+use crate::pg::input::Input;
 use crate::pg::memory::MemoryContext;
-use crate::pg::typio::Transmission;
+use crate::pg::slot::Slot;
+use crate::pg::typio::{Dependence, Transmission};
 use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{Datum, Oid};
+use pgrx::pg_sys::Datum;
 use std::cell::Cell;
-use std::ffi::{c_char, CStr};
+use std::ffi::{c_char, c_int, c_void, CStr};
+use std::ops::Range;
 
 extern "C-unwind" {
     // Called many times inside one guard, instead of through the guard that pgrx puts around each call.
-    fn InputFunctionCall(
-        flinfo: *mut pg_sys::FmgrInfo,
-        text: *mut c_char,
-        typioparam: Oid,
-        typmod: i32,
-    ) -> Datum;
     fn heap_form_tuple(
         descriptor: pg_sys::TupleDesc,
         values: *mut Datum,
         isnull: *mut bool,
     ) -> pg_sys::HeapTuple;
     fn MemoryContextReset(context: pg_sys::MemoryContext);
+    fn errcontext_msg(format: *const c_char, ...) -> c_int;
 }
+
+/// How many rows are read under other settings before they become tuples under those of the user.
+const ROWS_AT_A_TIME: usize = 100;
 
 /// Rows in text form.
 pub trait TextRows {
@@ -38,28 +36,10 @@ pub trait TextRows {
     fn text(&self, row: usize, column: usize) -> Option<&CStr>;
 }
 
-/// A tuple in a memory context that the owner of the value keeps alive.
-#[derive(Clone, Copy)]
-pub struct Tuple(pub(super) pg_sys::HeapTuple);
-
-impl Tuple {
-    pub fn as_ptr(self) -> pg_sys::HeapTuple {
-        self.0
-    }
-
-    /// Its size in bytes.
-    pub fn bytes(self) -> usize {
-        // SAFETY: the owner of the value keeps the tuple alive.
-        unsafe { (*self.0).t_len as usize }
-    }
-}
-
 /// A column that is read.
-struct Input {
+struct InputColumn {
     attnum: i16,
-    function: pg_sys::FmgrInfo,
-    io_param: Oid,
-    typmod: i32,
+    input: Input,
 }
 
 /// A row's place on its shard, as far as it was asked for.
@@ -72,9 +52,15 @@ pub(super) struct Place {
 
 /// Turns rows into tuples of one relation. Columns that are not read are NULL.
 pub struct Decoder {
-    relid: Oid,
+    relation: pg_sys::Relation,
     descriptor: pg_sys::TupleDesc,
-    inputs: Vec<Input>,
+    inputs: Vec<InputColumn>,
+    /// How many of them depend on settings.
+    dependent: usize,
+    /// The values of those, read before the others: for each row so many.
+    early: Vec<Datum>,
+    /// Holds them.
+    early_context: MemoryContext,
     values: Vec<Datum>,
     nulls: Vec<bool>,
     /// For what input functions leave behind; emptied after each row.
@@ -86,7 +72,7 @@ impl Decoder {
     /// shard.
     ///
     /// # Safety
-    /// `relation` stays open, and `context` valid, as long as the decoder is used.
+    /// `relation` stays open, and `context` valid, as long as the decoder is used, which is for slots of that relation only.
     pub unsafe fn new(
         relation: pg_sys::Relation,
         columns: &[i16],
@@ -110,22 +96,18 @@ impl Decoder {
                         "invalid column number {attnum}"
                     )));
                 };
-                let mut function = Oid::INVALID;
-                let mut io_param = Oid::INVALID;
-                pg_sys::getTypeInputInfo(type_oid, &mut function, &mut io_param);
-                let mut input = Input {
-                    attnum,
-                    function: pg_sys::FmgrInfo::default(),
-                    io_param,
-                    typmod,
-                };
-                pg_sys::fmgr_info_cxt(function, &mut input.function, context);
-                inputs.push(input);
+                let input = Input::of(type_oid, typmod, context);
+                inputs.push(InputColumn { attnum, input });
             }
+            let is_dependent =
+                |column: &&InputColumn| column.input.dependence() != Dependence::Nothing;
             Ok(Decoder {
-                relid: (*relation).rd_id,
+                relation,
                 descriptor,
+                dependent: inputs.iter().filter(is_dependent).count(),
                 inputs,
+                early: Vec::new(),
+                early_context: MemoryContext::child_of(context, c"shard_fdw values read early"),
                 values: vec![Datum::null(); natts],
                 nulls: vec![true; natts],
                 scratch: MemoryContext::child_of(context, c"shard_fdw row"),
@@ -133,8 +115,30 @@ impl Decoder {
         }
     }
 
-    /// All rows as tuples in `target`. A value that its type refuses is an error whose CONTEXT names the column.
-    pub fn decode(&mut self, rows: &dyn TextRows, target: MemoryContext) -> Result<Vec<Tuple>> {
+    /// Gives the last row to a slot; false if there is none. Errors as for [`TupleBatch::fill`].
+    ///
+    /// [`TupleBatch::fill`]: crate::pg::batch::TupleBatch::fill
+    pub fn give_last(&mut self, rows: &dyn TextRows, slot: &mut Slot) -> Result<bool> {
+        let count = rows.row_count();
+        let last = count.saturating_sub(1)..count;
+        // SAFETY: the tuple is of the slot's relation and made for it.
+        unsafe {
+            let tuples = self.decode(rows, last, slot.context())?;
+            tuples.iter().for_each(|&tuple| slot.give(tuple));
+            Ok(!tuples.is_empty())
+        }
+    }
+
+    /// Some of the rows as tuples, each allocated by itself in `target`. They are the caller's.
+    ///
+    /// # Safety
+    /// `target` is a valid memory context.
+    pub(super) unsafe fn decode(
+        &mut self,
+        rows: &dyn TextRows,
+        range: Range<usize>,
+        target: pg_sys::MemoryContext,
+    ) -> Result<Vec<pg_sys::HeapTuple>> {
         // A table without needed columns is asked for one NULL.
         let expected = self.inputs.len().max(1);
         if rows.column_count() != expected {
@@ -149,61 +153,115 @@ impl Decoder {
                 ),
             });
         }
-        let mut tuples = Vec::with_capacity(rows.row_count());
-        let column = Cell::new(None);
-        let outcome = {
-            let _transmission = Transmission::begin();
-            let _entered = target.enter();
-            // SAFETY: the closure owns nothing with a destructor, and only the functions declared above can raise.
-            caught(|| unsafe {
+        let mut tuples = Vec::with_capacity(range.len());
+        let mut rest = range;
+        let _with_nulls = Transmission::begin_for_arrays();
+        while !rest.is_empty() {
+            let end = match self.dependent {
+                0 => rest.end,
+                _ => rest.end.min(rest.start + ROWS_AT_A_TIME),
+            };
+            let part = rest.start..end;
+            rest.start = end;
+            for dependence in [Dependence::Names, Dependence::Money, Dependence::Settings] {
+                self.read_early(rows, part.clone(), dependence);
+            }
+            // SAFETY: by the contract.
+            let _entered = unsafe { MemoryContext::of_core(target) }.enter();
+            // SAFETY: the closure owns nothing with a destructor, and only functions that are not pgrx's can raise.
+            unsafe {
                 pg_guard_ffi_boundary(|| {
-                    for row in 0..rows.row_count() {
-                        tuples.push(Tuple(self.decode_row(rows, row, target, &column)));
+                    let place = ReadingAt::new(self.relation);
+                    let mut entry = place.entry();
+                    pg_sys::error_context_stack = &raw mut entry;
+                    let mut early = self.early.as_ptr();
+                    for row in part {
+                        tuples.push(self.decode_row(rows, row, early, target, &place));
+                        early = early.add(self.dependent);
                     }
-                })
-            })
-        };
-        match outcome {
-            Ok(()) => Ok(tuples),
-            Err(error) => Err(self.add_context(error, column.get())),
+                });
+            }
+            if self.dependent > 0 {
+                self.early_context.reset();
+            }
+        }
+        Ok(tuples)
+    }
+
+    /// Reads the values that depend so much on settings.
+    fn read_early(&mut self, rows: &dyn TextRows, part: Range<usize>, dependence: Dependence) {
+        let depends = |column: &InputColumn| column.input.dependence() == dependence;
+        if !self.inputs.iter().any(depends) {
+            return;
+        }
+        self.early
+            .resize(part.len() * self.dependent, Datum::null());
+        let _transmission = Transmission::begin_for(dependence);
+        let _entered = self.early_context.enter();
+        // SAFETY: the closure owns nothing with a destructor, and only functions that are not pgrx's can raise. There is a
+        // place for each value.
+        unsafe {
+            pg_guard_ffi_boundary(|| {
+                let place = ReadingAt::new(self.relation);
+                let mut entry = place.entry();
+                pg_sys::error_context_stack = &raw mut entry;
+                let mut early = self.early.as_mut_ptr();
+                for row in part {
+                    for (position, column) in self.inputs.iter_mut().enumerate() {
+                        let own = column.input.dependence();
+                        if own == dependence {
+                            place.column.set(Some(column.attnum));
+                            early.write(column.input.read(rows.text(row, position)));
+                        }
+                        if own != Dependence::Nothing {
+                            early = early.add(1);
+                        }
+                    }
+                }
+            });
         }
     }
 
+    /// `early`: the values of the row that have been read before.
+    ///
     /// # Safety
     /// Must run inside a guard; `target` is the current memory context.
     unsafe fn decode_row(
         &mut self,
         rows: &dyn TextRows,
         row: usize,
-        target: MemoryContext,
-        column: &Cell<Option<i16>>,
+        mut early: *const Datum,
+        target: pg_sys::MemoryContext,
+        at: &ReadingAt,
     ) -> pg_sys::HeapTuple {
         let mut place = Place::default();
         // SAFETY: the functions were looked up for the types of the columns, `values` and `nulls` have one place for
         // each attribute, and the ctid is read before the scratch context is emptied.
         unsafe {
             pg_sys::CurrentMemoryContext = self.scratch.as_ptr();
-            for (position, input) in self.inputs.iter_mut().enumerate() {
-                column.set(Some(input.attnum));
+            for (position, InputColumn { attnum, input }) in self.inputs.iter_mut().enumerate() {
+                at.column.set(Some(*attnum));
                 let text = rows.text(row, position);
-                // Input functions get NULLs as well: a domain may refuse them.
-                let value = InputFunctionCall(
-                    &mut input.function,
-                    text.map_or(std::ptr::null_mut(), |text| text.as_ptr().cast_mut()),
-                    input.io_param,
-                    input.typmod,
-                );
-                if input.attnum == CTID {
+                let value = match input.dependence() {
+                    Dependence::Nothing => input.read(text),
+                    _ => {
+                        let value = early.read();
+                        early = early.add(1);
+                        input.check(value, text.is_none());
+                        value
+                    }
+                };
+                if *attnum == CTID {
                     place.ctid = text.map(|_| *value.cast_mut_ptr::<pg_sys::ItemPointerData>());
-                } else if input.attnum == TABLEOID {
+                } else if *attnum == TABLEOID {
                     place.table = value.value() as u32;
                 } else {
-                    self.values[input.attnum as usize - 1] = value;
-                    self.nulls[input.attnum as usize - 1] = text.is_none();
+                    self.values[*attnum as usize - 1] = value;
+                    self.nulls[*attnum as usize - 1] = text.is_none();
                 }
             }
-            column.set(None);
-            pg_sys::CurrentMemoryContext = target.as_ptr();
+            at.column.set(None);
+            pg_sys::CurrentMemoryContext = target;
             let tuple = form(
                 self.descriptor,
                 self.values.as_mut_ptr(),
@@ -214,29 +272,56 @@ impl Decoder {
             tuple
         }
     }
+}
 
-    fn add_context(&self, error: FdwError, column: Option<i16>) -> FdwError {
-        let relation = catalog::relation(self.relid);
-        let mut line = Sql::new();
-        match (column, relation) {
-            (Some(system @ (CTID | TABLEOID)), Ok(relation)) => {
-                let name = if system == CTID { "ctid" } else { "tableoid" };
-                line.push(&format!("column \"{name}\" of foreign table "))
-                    .push_ident(&relation.name);
-            }
-            (Some(attnum), Ok(relation)) => {
-                let name = relation.column(attnum).map(|column| column.name.clone());
-                line.push("column ")
-                    .push_ident(&name.unwrap_or_default())
-                    .push(" of foreign table ")
-                    .push_ident(&relation.name);
-            }
-            (None, Ok(relation)) => {
-                line.push("foreign table ").push_ident(&relation.name);
-            }
-            (_, Err(_)) => return error,
+/// What is being read, for the CONTEXT of errors.
+struct ReadingAt {
+    relation: pg_sys::Relation,
+    column: Cell<Option<i16>>,
+}
+
+impl ReadingAt {
+    fn new(relation: pg_sys::Relation) -> ReadingAt {
+        ReadingAt {
+            relation,
+            column: Cell::new(None),
         }
-        error.with_context(line.into_bytes())
+    }
+
+    /// An entry for the stack of those who add to the CONTEXT, which holds a pointer to the value. The guard that it is put
+    /// there in takes it off.
+    fn entry(&self) -> pg_sys::ErrorContextCallback {
+        pg_sys::ErrorContextCallback {
+            // SAFETY: a plain variable of the backend.
+            previous: unsafe { pg_sys::error_context_stack },
+            callback: Some(name_column),
+            arg: std::ptr::from_ref(self).cast_mut().cast(),
+        }
+    }
+}
+
+/// # Safety
+/// `argument` is a [`ReadingAt`] whose relation is open. An error may leave this frame.
+unsafe extern "C-unwind" fn name_column(argument: *mut c_void) {
+    // SAFETY: by the contract; names are NUL-terminated, and core copies them.
+    unsafe {
+        let at = &*argument.cast::<ReadingAt>();
+        let table = (*(*at.relation).rd_rel).relname.data.as_ptr();
+        let column = match at.column.get() {
+            None => {
+                errcontext_msg(c"foreign table \"%s\"".as_ptr(), table);
+                return;
+            }
+            Some(CTID) => c"ctid".as_ptr(),
+            Some(TABLEOID) => c"tableoid".as_ptr(),
+            Some(attnum) => {
+                let descriptor = (*at.relation).rd_att;
+                let attribute = version::tupdesc_attribute(descriptor, attnum as usize - 1);
+                attribute.attname.data.as_ptr()
+            }
+        };
+        let format = c"column \"%s\" of foreign table \"%s\"";
+        errcontext_msg(format.as_ptr(), column, table);
     }
 }
 

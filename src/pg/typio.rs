@@ -9,6 +9,8 @@ use std::ffi::{c_int, CStr};
 extern "C" {
     /// The setting; not in pgrx's bindings. A `XmlOptionType`.
     static mut xmloption: c_int;
+    /// The setting lc_monetary.
+    static mut locale_monetary: *mut std::ffi::c_char;
 }
 
 /// What the text form of a type depends on.
@@ -17,7 +19,9 @@ pub enum Dependence {
     Nothing,
     /// Settings like DateStyle.
     Settings,
-    /// These, and search_path, which is dear to change.
+    /// These, and lc_monetary, which is seldom the one of remote sessions.
+    Money,
+    /// All these, and search_path, which is dear to change.
     Names,
 }
 
@@ -31,6 +35,8 @@ impl Dependence {
     pub fn of_text(type_oid: Oid) -> Dependence {
         if names_matter(type_oid) {
             Dependence::Names
+        } else if money_matters(type_oid) {
+            Dependence::Money
         } else {
             Dependence::Settings
         }
@@ -52,6 +58,11 @@ const NAMING_TYPES: [Oid; 11] = [
     pg_sys::REGDICTIONARYOID,
 ];
 
+/// Is it such a type?
+pub(super) fn names_objects(type_oid: Oid) -> bool {
+    NAMING_TYPES.contains(&type_oid)
+}
+
 /// Could the text form depend on search_path? Of types that extensions have made nobody knows.
 fn names_matter(type_oid: Oid) -> bool {
     // SAFETY: catalog lookups.
@@ -66,16 +77,24 @@ fn names_matter(type_oid: Oid) -> bool {
         // SAFETY: as above.
         b'd' => names_matter(unsafe { pg_sys::getBaseType(type_oid) }),
         b'e' => false,
-        b'b' => {
-            type_oid.to_u32() >= pg_sys::FirstNormalObjectId || NAMING_TYPES.contains(&type_oid)
-        }
+        b'b' => type_oid.to_u32() >= pg_sys::FirstNormalObjectId || names_objects(type_oid),
         _ => true,
     }
 }
 
+/// Is it money? Composite types, which may hold some, depend on names anyhow.
+fn money_matters(type_oid: Oid) -> bool {
+    // SAFETY: catalog lookups.
+    let (base, element) = unsafe {
+        let base = pg_sys::getBaseType(type_oid);
+        (base, pg_sys::get_element_type(base))
+    };
+    base == pg_sys::MONEYOID || element != Oid::INVALID && money_matters(element)
+}
+
 /// While it lives, the settings that text forms depend on have the values that remote sessions have: DateStyle ISO,
-/// IntervalStyle postgres, extra_float_digits 1 or more, xmloption content and, where names matter, search_path pg_catalog. They
-/// are set at a GUC nest level of their own, as `set_transmission_modes` of postgres_fdw does; an unwinding error leaves
+/// IntervalStyle postgres, extra_float_digits 1 or more, xmloption content; where money or names matter, lc_monetary C; and where
+/// names matter, search_path pg_catalog. They are set at a GUC nest level of their own, as `set_transmission_modes` of postgres_fdw does; an unwinding error leaves
 /// the level to the abort of the (sub)transaction.
 pub struct Transmission {
     nest_level: i32,
@@ -85,6 +104,7 @@ impl Transmission {
     pub fn begin() -> Transmission {
         let transmission = Transmission::with_own_level();
         set_values();
+        set_money();
         set(c"search_path", c"pg_catalog");
         transmission
     }
@@ -99,8 +119,26 @@ impl Transmission {
                 set_values();
                 Some(transmission)
             }
+            Dependence::Money if values_are_set() && money_is_set() => None,
+            Dependence::Money => {
+                let transmission = Transmission::with_own_level();
+                set_values();
+                set_money();
+                Some(transmission)
+            }
             Dependence::Names => Some(Transmission::begin()),
         }
+    }
+
+    /// So that NULL in the text of an array is NULL, where the user has switched that off.
+    pub fn begin_for_arrays() -> Option<Transmission> {
+        // SAFETY: a plain variable of the backend.
+        if unsafe { pg_sys::Array_nulls } {
+            return None;
+        }
+        let transmission = Transmission::with_own_level();
+        set(c"array_nulls", c"on");
+        Some(transmission)
     }
 
     fn with_own_level() -> Transmission {
@@ -146,6 +184,20 @@ fn set_values() {
         if !is_set {
             set(name, value);
         }
+    }
+}
+
+/// In this locale money has two digits after a point.
+const PLAIN_LOCALE: &CStr = c"C";
+
+fn money_is_set() -> bool {
+    // SAFETY: a variable of the backend, null or NUL-terminated.
+    unsafe { !locale_monetary.is_null() && CStr::from_ptr(locale_monetary) == PLAIN_LOCALE }
+}
+
+fn set_money() {
+    if !money_is_set() {
+        set(c"lc_monetary", PLAIN_LOCALE);
     }
 }
 
@@ -195,7 +247,8 @@ pub unsafe fn output(type_oid: Oid, value: Datum) -> Vec<u8> {
 #[derive(Debug)]
 pub struct OutputFunction {
     info: *mut pg_sys::FmgrInfo,
-    context: MemoryContext,
+    /// None: freed.
+    context: Option<MemoryContext>,
 }
 
 impl OutputFunction {
@@ -208,9 +261,13 @@ impl OutputFunction {
         unsafe {
             let parent = pg_sys::TopMemoryContext;
             let context = MemoryContext::small_child_of(parent, c"shard_fdw output function");
-            let output = OutputFunction { info, context };
+            let memory = context.as_ptr();
+            let output = OutputFunction {
+                info,
+                context: Some(context),
+            };
             pg_sys::getTypeOutputInfo(type_oid, &mut function, &mut is_varlena);
-            pg_sys::fmgr_info_cxt(function, info, context.as_ptr());
+            pg_sys::fmgr_info_cxt(function, info, memory);
             output
         }
     }
@@ -230,10 +287,10 @@ impl OutputFunction {
 
 impl Drop for OutputFunction {
     fn drop(&mut self) {
-        // SAFETY: both are owned, and nobody uses them any more.
-        unsafe {
-            self.context.delete();
-            drop(Box::from_raw(self.info));
+        if let Some(context) = self.context.take() {
+            context.delete();
         }
+        // SAFETY: it is owned, and nobody uses it any more.
+        drop(unsafe { Box::from_raw(self.info) });
     }
 }

@@ -3,6 +3,7 @@
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::wire::{self, append_words};
 use crate::pg::catalog::Column;
+use crate::pg::slot::Slot;
 use crate::pg::typio::{Dependence, OutputFunction};
 use pgrx::pg_sys;
 use pgrx::pg_sys::{Datum, Oid};
@@ -19,12 +20,10 @@ pub struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Deforms all attributes.
-    ///
-    /// # Safety
-    /// The slot holds a row of the relation whose [`Encoder`]s will read it, and keeps it for the lifetime chosen.
-    pub unsafe fn of<'a>(slot: *mut pg_sys::TupleTableSlot) -> Row<'a> {
-        // SAFETY: by the contract; `slot_getallattrs` is this call behind a test.
+    /// Deforms all attributes of what is in the slot.
+    pub fn of(slot: &Slot) -> Row<'_> {
+        let slot = slot.as_ptr();
+        // SAFETY: the slot is valid, and keeps its row while it is borrowed; `slot_getallattrs` is this call behind a test.
         unsafe {
             let count = (*(*slot).tts_tupleDescriptor).natts;
             if i32::from((*slot).tts_nvalid) < count {
@@ -267,7 +266,7 @@ impl Encoder {
             Layout::Bool => out.push(u8::from(value.value() as u8 != 0)),
             Layout::Int4 => out.extend_from_slice(&(value.value() as u32).to_be_bytes()),
             Layout::Int8 => out.extend_from_slice(&(value.value() as u64).to_be_bytes()),
-            // SAFETY: the row's attribute has this encoder's type, by the contract of `Row::of`.
+            // SAFETY: the row's attribute has this encoder's type, by the contract of `Slot::new`.
             Layout::Plain => out.extend_from_slice(unsafe { contents(value) }),
             // SAFETY: likewise.
             layout => unsafe { self.append_other(layout, value, out)? },

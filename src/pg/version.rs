@@ -222,6 +222,42 @@ pub fn server_version() -> Result<i32> {
         .ok_or_else(|| FdwError::internal("server_version_num is not a number"))
 }
 
+/// Attribute of `pg_database` with the locale of ICU, from 17 on of PostgreSQL's own provider too.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+pub const DATABASE_LOCALE: u32 = pg_sys::Anum_pg_database_daticulocale;
+/// Attribute of `pg_database` with the locale of ICU, from 17 on of PostgreSQL's own provider too.
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+pub const DATABASE_LOCALE: u32 = pg_sys::Anum_pg_database_datlocale;
+
+/// Attribute of `pg_database` with ICU's additional rules, from 16 on.
+#[cfg(feature = "pg15")]
+pub const DATABASE_RULES: Option<u32> = None;
+/// Attribute of `pg_database` with ICU's additional rules, from 16 on.
+#[cfg(not(feature = "pg15"))]
+pub const DATABASE_RULES: Option<u32> = Some(pg_sys::Anum_pg_database_daticurules);
+
+/// Version of a provider's data for a locale at present, palloc'd; null if it has none.
+///
+/// # Safety
+/// `locale` is NUL-terminated.
+pub unsafe fn collation_version(
+    provider: u8,
+    locale: *const std::ffi::c_char,
+) -> *const std::ffi::c_char {
+    extern "C-unwind" {
+        fn get_collation_actual_version(
+            provider: std::ffi::c_char,
+            locale: *const std::ffi::c_char,
+        ) -> *mut std::ffi::c_char;
+    }
+    // SAFETY: a C function behind pgrx's guard; the closure holds plain data only.
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            get_collation_actual_version(provider as std::ffi::c_char, locale)
+        })
+    }
+}
+
 /// Has the local client delegated GSSAPI credentials? The function behind this exists from 16 on, and only in a server
 /// built with GSSAPI, so it is looked up rather than linked.
 #[cfg(any(feature = "pg16", feature = "pg17", feature = "pg18"))]

@@ -22,6 +22,7 @@ pub struct Hooks {
     pub abort: fn() -> Result<()>,
     /// Argument: nesting level of the subtransaction that ends (2 for the first below the top).
     pub pre_commit_sub: fn(i32) -> Result<()>,
+    pub commit_sub: fn(i32) -> Result<()>,
     pub abort_sub: fn(i32) -> Result<()>,
 }
 
@@ -83,6 +84,10 @@ unsafe extern "C-unwind" fn subxact_callback(
             let level = nest_level();
             // SAFETY: this frame holds no destructors.
             unsafe { guarded(|| (hooks.pre_commit_sub)(level)) }
+        }
+        pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => {
+            let level = nest_level();
+            contained(|| (hooks.commit_sub)(level));
         }
         pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
             let level = nest_level();

@@ -1,5 +1,6 @@
 //! One connection to a server.
 
+use crate::model::error::Diag;
 use crate::model::socket::{Interest, Socket};
 use crate::pq::notice::{self, Notice, NoticeQueue};
 use crate::pq::params::{Param, ParamArrays};
@@ -149,12 +150,12 @@ impl Connection {
         unsafe { sys::PQserverVersion(self.as_ptr()) }
     }
 
-    /// A setting that the server reports.
-    pub fn parameter_status(&self, name: &CStr) -> Option<Vec<u8>> {
+    /// A setting that the server reports, as it was last reported. What has changed is reported before the end of a message.
+    pub fn parameter_status(&self, name: &CStr) -> Option<&[u8]> {
         // SAFETY: the connection is valid and the name NUL-terminated.
         let value = unsafe { sys::PQparameterStatus(self.as_ptr(), name.as_ptr()) };
-        // SAFETY: null or NUL-terminated, and copied before libpq runs again.
-        unsafe { bytes(value) }.map(<[u8]>::to_vec)
+        // SAFETY: null or NUL-terminated; only functions that read replace it, and those need `&mut self`.
+        unsafe { bytes(value) }
     }
 
     /// Process id of the server's backend, 0 if it gave none.
@@ -299,7 +300,7 @@ impl Connection {
     }
 
     /// Would the next answer have to be waited for? Never true of a lost connection.
-    pub fn is_busy(&self) -> bool {
+    pub fn is_busy(&mut self) -> bool {
         // SAFETY: the connection is valid.
         unsafe { sys::PQisBusy(self.as_ptr()) != 0 }
     }
@@ -321,6 +322,20 @@ impl Connection {
     pub fn take_notices(&mut self) -> (Vec<Notice>, u64) {
         // SAFETY: libpq does not run, and `self` is borrowed exclusively.
         unsafe { self.notices.as_mut() }.take()
+    }
+
+    /// Why the server ends the session, as far as that has been read and came outside of an answer.
+    pub fn farewell(&mut self) -> Option<Diag> {
+        // libpq looks at what it has read when it is asked for answers.
+        self.is_busy();
+        // SAFETY: libpq does not run, and the borrow ends here.
+        unsafe { self.notices.as_ref() }.farewell().cloned()
+    }
+
+    /// Is the connection good for another statement, as far as is known after reading what has come? Nothing may be under
+    /// way. A server that has gone away has often said so.
+    pub fn is_alive(&mut self) -> bool {
+        self.consume_input().is_ok() && self.farewell().is_none() && self.is_ok()
     }
 
     pub fn has_notices(&self) -> bool {

@@ -21,8 +21,9 @@ pub enum Severity {
     Info,
     Notice,
     Warning,
-    /// ERROR, FATAL or PANIC outside of a statement: the server says why it closes the connection.
     Error,
+    /// FATAL or PANIC: the server says why it ends the session.
+    Fatal,
 }
 
 impl Severity {
@@ -32,9 +33,26 @@ impl Severity {
             b"LOG" => Severity::Log,
             b"INFO" => Severity::Info,
             b"WARNING" => Severity::Warning,
-            b"ERROR" | b"FATAL" | b"PANIC" => Severity::Error,
+            b"ERROR" => Severity::Error,
+            b"FATAL" | b"PANIC" => Severity::Fatal,
             _ => Severity::Notice,
         }
+    }
+
+    /// That of an error or notice. What a pooler sends may lack the field whose words are always English.
+    ///
+    /// # Safety
+    /// `result` is valid.
+    pub(super) unsafe fn of(result: *const sys::PGresult) -> Severity {
+        let field = |letter: u8| {
+            // SAFETY: by the contract.
+            let text = unsafe { sys::PQresultErrorField(result, c_int::from(letter)) };
+            // SAFETY: null, or text that lives as long as the result.
+            unsafe { result::bytes(text) }
+        };
+        let severity = field(sys::field::SEVERITY_NONLOCALIZED);
+        let severity = severity.or_else(|| field(sys::field::SEVERITY));
+        Severity::parse(severity.unwrap_or_default())
     }
 }
 
@@ -45,16 +63,32 @@ pub struct Notice {
     pub diag: Diag,
 }
 
+impl Notice {
+    /// Does the session end with it? A backend that has to exit at once, after a crash or for an immediate shutdown, says
+    /// so with a warning of class 57P, and gives no context (`quickdie`), which one of a function has.
+    fn is_farewell(&self) -> bool {
+        let sqlstate = self.diag.sqlstate;
+        let is_of_exit = sqlstate.is_some_and(|state| state.as_bytes().starts_with(b"57P"))
+            && self.diag.context.is_none();
+        self.severity == Severity::Fatal || self.severity == Severity::Warning && is_of_exit
+    }
+}
+
 /// The newest notices, and how many older ones had to go.
 #[derive(Debug, Default)]
 pub(super) struct NoticeQueue {
     notices: VecDeque<Notice>,
     bytes: usize,
     dropped: u64,
+    /// Stays when the notices are taken.
+    farewell: Option<Diag>,
 }
 
 impl NoticeQueue {
     fn push(&mut self, notice: Notice) {
+        if notice.is_farewell() {
+            self.farewell = Some(notice.diag.clone());
+        }
         self.bytes = self.bytes.saturating_add(size(&notice.diag));
         self.notices.push_back(notice);
         while self.notices.len() > MAX_NOTICES || (self.bytes > MAX_BYTES && self.notices.len() > 1)
@@ -76,6 +110,11 @@ impl NoticeQueue {
 
     pub fn is_empty(&self) -> bool {
         self.notices.is_empty()
+    }
+
+    /// Why the server ends the session, if it has said so outside of an answer.
+    pub fn farewell(&self) -> Option<&Diag> {
+        self.farewell.as_ref()
     }
 }
 
@@ -104,11 +143,8 @@ fn size(diag: &Diag) -> usize {
 /// Called by libpq with the argument given to `PQsetNoticeReceiver`: a pointer to the connection's [`NoticeQueue`],
 /// which nobody else uses while libpq runs.
 pub(super) unsafe extern "C" fn receive(queue: *mut c_void, notice: *const sys::PGresult) {
-    let letter = c_int::from(sys::field::SEVERITY_NONLOCALIZED);
     // SAFETY: libpq gives a valid result.
-    let severity = unsafe { sys::PQresultErrorField(notice, letter) };
-    // SAFETY: null, or text that lives as long as the result.
-    let severity = Severity::parse(unsafe { result::bytes(severity) }.unwrap_or_default());
+    let severity = unsafe { Severity::of(notice) };
     // SAFETY: libpq gives a valid result.
     let diag = unsafe { result::diag(notice) };
     // SAFETY: by the contract.
@@ -142,6 +178,32 @@ mod tests {
         assert_eq!(notices[0].diag.message, b"3");
         assert!(queue.is_empty());
         assert_eq!(queue.take().1, 0);
+    }
+
+    #[test]
+    fn a_farewell_outlives_the_notices() {
+        let mut queue = NoticeQueue::default();
+        let mut warning = Notice {
+            severity: Severity::Warning,
+            ..notice(b"crash")
+        };
+        queue.push(warning.clone());
+        assert_eq!(queue.farewell(), None);
+        warning.diag.sqlstate = crate::model::error::SqlState::parse(b"57P02");
+        warning.diag.context = Some(b"PL/pgSQL function f() line 1 at RAISE".to_vec());
+        queue.push(warning.clone());
+        assert_eq!(queue.farewell(), None);
+        warning.diag.context = None;
+        queue.push(warning);
+        queue.push(notice(b"more"));
+        assert_eq!(queue.take().0.len(), 4);
+        let farewell = |queue: &NoticeQueue| queue.farewell().map(|diag| diag.message.clone());
+        assert_eq!(farewell(&queue), Some(b"crash".to_vec()));
+        queue.push(Notice {
+            severity: Severity::Fatal,
+            ..notice(b"good bye")
+        });
+        assert_eq!(farewell(&queue), Some(b"good bye".to_vec()));
     }
 
     #[test]

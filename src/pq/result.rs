@@ -1,7 +1,7 @@
 //! The answer to one statement.
 
 use crate::model::error::{Diag, SqlState};
-use crate::pq::sys;
+use crate::pq::{sys, Severity};
 use std::ffi::{c_char, c_int, CStr};
 use std::ptr::NonNull;
 
@@ -126,10 +126,26 @@ impl PgResult {
         rows_of_tag(self.command_tag())
     }
 
+    /// Is it the error with which the server ends the session?
+    pub fn is_farewell(&self) -> bool {
+        // SAFETY: the result is valid.
+        unsafe { Severity::of(self.as_ptr()) == Severity::Fatal }
+    }
+
     /// The fields of an error or notice. A failure that libpq itself found has a message only, and no SQLSTATE.
     pub fn diag(&self) -> Diag {
         // SAFETY: the pointer is valid as long as `self` is borrowed.
         unsafe { diag(self.as_ptr()) }
+    }
+
+    /// Name of the function in PostgreSQL's source that has raised an error: never translated.
+    pub fn source_function(&self) -> Option<&[u8]> {
+        // SAFETY: the pointer is valid as long as `self` is borrowed.
+        let text = unsafe {
+            sys::PQresultErrorField(self.as_ptr(), c_int::from(sys::field::SOURCE_FUNCTION))
+        };
+        // SAFETY: null or NUL-terminated text that lives as long as the result.
+        unsafe { bytes(text) }
     }
 }
 

@@ -93,7 +93,9 @@ pub const PGRES_PIPELINE_ABORTED: c_int = 11;
 
 /// Letters of the fields of an error report (`PG_DIAG_*` of `postgres_ext.h`).
 pub mod field {
+    pub const SEVERITY: u8 = b'S';
     pub const SEVERITY_NONLOCALIZED: u8 = b'V';
+    pub const SOURCE_FUNCTION: u8 = b'R';
     pub const SQLSTATE: u8 = b'C';
     pub const MESSAGE_PRIMARY: u8 = b'M';
     pub const MESSAGE_DETAIL: u8 = b'D';

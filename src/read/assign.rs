@@ -1,56 +1,24 @@
 //! Values of columns as SQL text for a shard.
 
-use crate::model::expr::{CallForm, Expr, Kind};
+use crate::model::expr::{Expr, Kind};
 use crate::model::sql::Sql;
-use crate::read::deparse::{constant, Label, Printer};
+use crate::read::deparse::{untyped, Printer};
 
 impl Printer<'_> {
     /// The text of a value for a column, whose type here is that of the expression.
     ///
-    /// A bare constant or parameter takes the type of the shard's column, as the values of single rows do. Anything
-    /// else has its own type, cast included: the parser's casts may be left out only where it would add them again.
+    /// A bare constant or parameter is read by the input function of the shard's column, as the values of single rows are:
+    /// what that does not take is an error, never a value that a cast has changed. Anything else has its own type, with
+    /// the cast that the parser here put around it.
     pub fn assigned(&mut self, expr: &Expr) -> Sql {
         let mut sql = Sql::new();
         match &expr.kind {
-            Kind::Literal(value) => {
-                constant(&mut sql, value.as_deref(), &expr.result, Label::Omitted);
-            }
-            Kind::ObjectLiteral { text, .. } => {
-                constant(&mut sql, Some(text), &expr.result, Label::Omitted);
-            }
+            Kind::Literal(value) => untyped(&mut sql, value.as_deref(), &expr.result),
+            Kind::ObjectLiteral { text, .. } => untyped(&mut sql, Some(text), &expr.result),
             Kind::Param { index, .. } => self.parameter(&mut sql, *index, true),
-            _ => self.with_casts(&mut sql, expr),
+            _ => self.print(&mut sql, expr),
         }
         sql
-    }
-
-    /// An expression with the casts that the parser put around it, as calls of their functions.
-    fn with_casts(&mut self, sql: &mut Sql, expr: &Expr) {
-        match &expr.kind {
-            Kind::Call {
-                function,
-                args,
-                form: CallForm::ImplicitCast,
-                ..
-            } => {
-                sql.push_qualified(&function.schema, &function.name)
-                    .push("(");
-                sql.push_list(
-                    ", ",
-                    args.iter().enumerate(),
-                    |sql, (position, arg)| match position {
-                        0 => self.with_casts(sql, arg),
-                        _ => self.print(sql, arg),
-                    },
-                );
-                sql.push(")");
-            }
-            Kind::Relabel {
-                arg,
-                explicit: false,
-            } => self.with_casts(sql, arg),
-            _ => self.print(sql, expr),
-        }
     }
 }
 
@@ -82,31 +50,25 @@ mod tests {
         }
     }
 
-    fn implicit(mut cast: Expr) -> Expr {
-        let Kind::Call { form, .. } = &mut cast.kind else {
-            panic!("{cast:?}");
-        };
-        *form = CallForm::ImplicitCast;
-        cast
-    }
-
     #[test]
     fn values_for_columns() {
         let table = table();
         let mut printer = Printer::new(&table);
         let mut assigned = |expr: Expr| printer.assigned(&expr).to_string();
         assert_eq!(assigned(literal(TEXT, "x")), "'x'");
-        assert_eq!(assigned(literal(INT8, "5")), "5::bigint");
+        assert_eq!(assigned(literal(INT8, "5")), "'5'");
+        assert_eq!(assigned(literal(VARBIT, "101")), "'101'");
+        assert_eq!(assigned(literal(BOOL, "t")), "'t'");
         assert_eq!(assigned(null(TEXT)), "NULL");
         let sum = operator("+", column(1, INT4), literal(INT4, "1"));
         assert_eq!(assigned(sum.clone()), r#"("a" + 1)"#);
         // What the column's type here makes of the value is made there, too.
         let cast = implicit(call("int8", vec![sum], INT8));
-        assert_eq!(assigned(cast.clone()), r#""pg_catalog"."int8"(("a" + 1))"#);
+        assert_eq!(assigned(cast.clone()), r#"("a" + 1)::bigint"#);
         let length = implicit(call("numeric", vec![cast, literal(INT4, "9")], NUMERIC));
         assert_eq!(
             assigned(length),
-            r#""pg_catalog"."numeric"("pg_catalog"."int8"(("a" + 1)), 9)"#
+            r#""pg_catalog"."numeric"(("a" + 1)::bigint, 9)"#
         );
         // The type of a parameter comes from one place only.
         assert_eq!(assigned(param(4, TEXT)), "$1");

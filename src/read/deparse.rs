@@ -1,21 +1,32 @@
-//! Conditions as SQL text for a shard. Anything more complex than a column, constant, call or cast stands in
-//! parentheses of its own, so no precedence has to be known.
+//! Conditions as SQL text for a shard.
+//!
+//! The shard's parser has to find the operators and functions that were found here. So every constant and parameter says
+//! its type, and every cast of the parser is written: arguments then have the very types that the operator or function is
+//! declared with, and an exact match wins (`binary_oper_exact`, `func_get_detail`). The one exception is a constant beside a
+//! column, see [`Printer::operand`].
+//!
+//! Anything more complex than a column, constant, call or cast stands in parentheses of its own, so no precedence has to be
+//! known.
 
 use crate::model::expr::{BoolOp, CallForm, Expr, Kind, Oid, Routine, Test, TypeRef};
 use crate::model::sql::Sql;
 use crate::model::statement::push_column;
 use crate::model::table::RemoteTable;
-use crate::read::ship::compared_value;
 
 const BOOL: Oid = 16;
+const CHAR: Oid = 18;
 const INT4: Oid = 23;
+const TEXT: Oid = 25;
+const UNKNOWN: Oid = 705;
+const VARCHAR: Oid = 1043;
 const NUMERIC: Oid = 1700;
-/// int2, int4, int8, oid, float4, float8, numeric: written without quotes where their text is a number.
-const NUMBERS: [Oid; 7] = [21, 23, 20, 26, 700, 701, 1700];
+/// int2, int4, int8, oid, numeric: written without quotes where their text is a number. Not so float4 and float8, whose
+/// negative zero a number would lose.
+const NUMBERS: [Oid; 5] = [21, 23, 20, 26, 1700];
+/// float4, float8.
+const FLOATS: [Oid; 2] = [700, 701];
 /// bit, varbit.
 const BITS: [Oid; 2] = [1560, 1562];
-/// `unknown`.
-const UNKNOWN: Oid = 705;
 
 /// Prints the conditions of one statement.
 pub struct Printer<'a> {
@@ -31,15 +42,6 @@ struct Parameter {
     /// The column that it is assigned to says its type. Where it is cast too, it needs another number: a parameter has
     /// one type.
     assigned: bool,
-}
-
-/// May the cast of a constant be left out where only the cast would say its type?
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Label {
-    WhereNeeded,
-    /// The other side of the operator says it. The shard then takes the type of its own column, which may be another
-    /// than here (an enum that is text here).
-    Omitted,
 }
 
 impl<'a> Printer<'a> {
@@ -76,12 +78,8 @@ impl<'a> Printer<'a> {
     pub(super) fn print(&mut self, sql: &mut Sql, expr: &Expr) {
         match &expr.kind {
             Kind::Column(attnum) => push_column(sql, self.table, *attnum),
-            Kind::Literal(value) => {
-                constant(sql, value.as_deref(), &expr.result, Label::WhereNeeded)
-            }
-            Kind::ObjectLiteral { text, .. } => {
-                constant(sql, Some(text), &expr.result, Label::WhereNeeded);
-            }
+            Kind::Literal(value) => constant(sql, value.as_deref(), &expr.result),
+            Kind::ObjectLiteral { text, .. } => constant(sql, Some(text), &expr.result),
             Kind::Param { index, .. } => {
                 self.parameter(sql, *index, false);
                 cast(sql, &expr.result);
@@ -92,9 +90,9 @@ impl<'a> Printer<'a> {
                 form,
                 variadic,
                 ..
-            } => match (form, args.first()) {
-                (CallForm::ImplicitCast, Some(arg)) => self.print(sql, arg),
-                (CallForm::ExplicitCast, Some(arg)) => {
+            } => match (form, args.as_slice()) {
+                // With more arguments it has been told a length, and to refuse what is longer: a written cast would cut it.
+                (CallForm::ImplicitCast, [arg]) | (CallForm::ExplicitCast, [arg, ..]) => {
                     self.print(sql, arg);
                     cast(sql, &expr.result);
                 }
@@ -111,14 +109,19 @@ impl<'a> Printer<'a> {
                     sql.push(")");
                 }
             },
-            Kind::Operator { operator, args, .. } => match args.as_slice() {
+            Kind::Operator {
+                operator,
+                operands,
+                args,
+                ..
+            } => match args.as_slice() {
                 [left, right] => {
                     sql.push("(");
-                    self.operand(sql, left, right);
+                    self.operand(sql, left, right, *operands);
                     sql.push(" ");
                     operator_name(sql, operator);
                     sql.push(" ");
-                    self.operand(sql, right, left);
+                    self.operand(sql, right, left, *operands);
                     sql.push(")");
                 }
                 _ => {
@@ -183,9 +186,10 @@ impl<'a> Printer<'a> {
                     Test::NotUnknown => "IS NOT UNKNOWN",
                 },
             ),
-            Kind::Relabel { arg, explicit } => {
+            Kind::Relabel { arg, .. } => {
                 self.print(sql, arg);
-                if *explicit {
+                // Of the same type, it only has another modifier or collation, which nobody asks for: see `Shipping`.
+                if arg.result.oid != expr.result.oid {
                     cast(sql, &expr.result);
                 }
             }
@@ -197,13 +201,7 @@ impl<'a> Printer<'a> {
                     cast(sql, &expr.result);
                 }
             }
-            Kind::Case {
-                arg,
-                whens,
-                default,
-            } => self.case(sql, arg.as_deref(), whens, default.as_deref()),
-            // Printed with the CASE that it belongs to.
-            Kind::CaseTest => {}
+            Kind::Case { whens, default } => self.case(sql, whens, default.as_deref()),
             Kind::Subscript {
                 container,
                 upper,
@@ -222,33 +220,31 @@ impl<'a> Printer<'a> {
         sql.push(" ").push(test).push(")");
     }
 
-    /// One side of a binary operator.
-    fn operand(&mut self, sql: &mut Sql, expr: &Expr, other: &Expr) {
-        let beside_column = expr.result.oid == other.result.oid
-            && matches!(other.without_implicit_casts().kind, Kind::Column(_));
-        match &expr.kind {
-            Kind::Literal(value) if beside_column => {
-                constant(sql, value.as_deref(), &expr.result, Label::Omitted);
+    /// One side of a binary operator. A constant beside a column of the very same type goes without its own, and then has
+    /// that of the shard's column, which may be another than here (an enum that is text here): the parser first takes an
+    /// untyped constant for what the other side is (section "Operators" of the manual's chapter on type conversion).
+    fn operand(&mut self, sql: &mut Sql, expr: &Expr, other: &Expr, operands: [Oid; 2]) {
+        match (&expr.kind, plain_column(expr)) {
+            (Kind::Literal(value), _) if goes_untyped(expr, other, operands) => {
+                untyped(sql, value.as_deref(), &expr.result);
+            }
+            (_, Some(attnum)) if goes_untyped(other, expr, operands) => {
+                push_column(sql, self.table, attnum);
             }
             _ => self.print(sql, expr),
         }
     }
 
-    fn case(
-        &mut self,
-        sql: &mut Sql,
-        arg: Option<&Expr>,
-        whens: &[(Expr, Expr)],
-        default: Option<&Expr>,
-    ) {
+    fn case(&mut self, sql: &mut Sql, whens: &[(Expr, Expr)], default: Option<&Expr>) {
         sql.push("(CASE");
-        if let Some(arg) = arg {
+        let compared = compared_values(whens);
+        if let Some((tested, _)) = &compared {
             sql.push(" ");
-            self.print(sql, arg);
+            self.print(sql, tested);
         }
-        for (condition, value) in whens {
+        for (position, (condition, value)) in whens.iter().enumerate() {
             sql.push(" WHEN ");
-            let compared = arg.and_then(|_| compared_value(condition));
+            let compared = compared.as_ref().map(|(_, values)| values[position]);
             self.print(sql, compared.unwrap_or(condition));
             sql.push(" THEN ");
             self.print(sql, value);
@@ -307,13 +303,65 @@ fn cast(sql: &mut Sql, to: &TypeRef) {
     sql.push("::").push_bytes(&to.name);
 }
 
+/// If conditions compare one expression with several values by the `=` that the parser would take: the expression and the
+/// values. Then it need not be repeated.
+fn compared_values(conditions: &[(Expr, Expr)]) -> Option<(&Expr, Vec<&Expr>)> {
+    let mut sides = conditions
+        .iter()
+        .map(|(condition, _)| match &condition.kind {
+            Kind::Operator { operator, args, .. }
+                if operator.schema == b"pg_catalog" && operator.name == b"=" =>
+            {
+                match args.as_slice() {
+                    [tested, value] => Some((tested, value)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        });
+    let (tested, first) = sides.next()??;
+    let rest: Vec<&Expr> = sides
+        .map(|side| side.and_then(|(other, value)| (other == tested).then_some(value)))
+        .collect::<Option<_>>()?;
+    (!rest.is_empty()).then(|| (tested, std::iter::once(first).chain(rest).collect()))
+}
+
+/// May the constant `expr` go without its type beside `other`?
+fn goes_untyped(expr: &Expr, other: &Expr, operands: [Oid; 2]) -> bool {
+    let oid = expr.result.oid;
+    matches!(expr.kind, Kind::Literal(_))
+        && !is_typed_anyway(oid)
+        && operands == [oid; 2]
+        && other.result.oid == oid
+        && plain_column(other).is_some()
+}
+
+/// The number of a column. Also of a varchar that is compared as text: the shard's parser relabels it as the one here has
+/// done.
+fn plain_column(expr: &Expr) -> Option<i16> {
+    match &expr.kind {
+        Kind::Column(attnum) => Some(*attnum),
+        Kind::Relabel {
+            arg,
+            explicit: false,
+        } if expr.result.oid == TEXT && arg.result.oid == VARCHAR => match arg.kind {
+            Kind::Column(attnum) => Some(attnum),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Are constants of the type always written with it?
+fn is_typed_anyway(oid: Oid) -> bool {
+    oid == BOOL || NUMBERS.contains(&oid) || FLOATS.contains(&oid) || BITS.contains(&oid)
+}
+
 /// A constant, cast unless the parser would take it for its type anyway (`make_const` of the backend's parser).
-pub(super) fn constant(sql: &mut Sql, value: Option<&[u8]>, of: &TypeRef, label: Label) {
+fn constant(sql: &mut Sql, value: Option<&[u8]>, of: &TypeRef) {
     let Some(text) = value else {
         sql.push("NULL");
-        if label == Label::WhereNeeded {
-            cast(sql, of);
-        }
+        cast(sql, of);
         return;
     };
     let is_number =
@@ -323,27 +371,53 @@ pub(super) fn constant(sql: &mut Sql, value: Option<&[u8]>, of: &TypeRef, label:
             sql.push(if text == b"t" { "true" } else { "false" });
             false
         }
-        _ if is_number => {
+        oid if is_number => {
             let signed = matches!(text.first(), Some(b'+' | b'-'));
             sql.push(if signed { "(" } else { "" });
             sql.push_bytes(text).push(if signed { ")" } else { "" });
-            match of.oid {
-                INT4 => false,
-                NUMERIC => of.typmod >= 0 || !text.iter().any(|byte| b"eE.".contains(byte)),
-                _ => true,
-            }
-        }
-        oid if BITS.contains(&oid) => {
-            sql.push("B").push_literal(text);
-            true
+            let is_decimal = text.iter().any(|byte| b"eE.".contains(byte));
+            !(oid == INT4 || oid == NUMERIC && is_decimal)
         }
         oid => {
-            sql.push_literal(text);
-            label == Label::WhereNeeded && oid != UNKNOWN
+            if BITS.contains(&oid) {
+                sql.push("B");
+            }
+            untyped(sql, value, of);
+            oid != UNKNOWN && high_byte(text, oid).is_none()
         }
     };
     if needs_cast {
         cast(sql, of);
+    }
+}
+
+/// A constant that takes its type from where it stands.
+pub(super) fn untyped(sql: &mut Sql, value: Option<&[u8]>, of: &TypeRef) {
+    let Some(text) = value else {
+        sql.push("NULL");
+        return;
+    };
+    match high_byte(text, of.oid) {
+        // No text would do: PostgreSQL 15 writes the bare byte, later versions read and write an escape.
+        Some(byte) => {
+            sql.push(&format!("({})", i8::from_ne_bytes([byte])));
+            cast(sql, of);
+        }
+        None => {
+            sql.push_literal(text);
+        }
+    }
+}
+
+/// The value of a "char" that is not ASCII, by its text form.
+fn high_byte(text: &[u8], oid: Oid) -> Option<u8> {
+    match text {
+        _ if oid != CHAR => None,
+        [byte] if !byte.is_ascii() => Some(*byte),
+        [b'\\', digits @ ..] if digits.len() == 3 => {
+            u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok()
+        }
+        _ => None,
     }
 }
 
@@ -389,7 +463,22 @@ mod tests {
             (literal(NUMERIC, "5"), "5::numeric"),
             (literal(NUMERIC, "5.0"), "5.0"),
             (literal(NUMERIC, "NaN"), "'NaN'::numeric"),
-            (literal(FLOAT8, "-1e-300"), "(-1e-300)::double precision"),
+            (literal(NUMERIC, "Infinity"), "'Infinity'::numeric"),
+            (
+                literal(INT8, "-9223372036854775808"),
+                "(-9223372036854775808)::bigint",
+            ),
+            (literal(FLOAT8, "-1e-300"), "'-1e-300'::double precision"),
+            // As a number it would lose its sign.
+            (literal(FLOAT8, "-0"), "'-0'::double precision"),
+            (literal(CHAR, "a"), "'a'::\"char\""),
+            (literal(CHAR, "\\"), "E'\\\\'::\"char\""),
+            (literal(CHAR, r"\310"), "(-56)::\"char\""),
+            (
+                with(Kind::Literal(Some(vec![0xFF])), CHAR),
+                "(-1)::\"char\"",
+            ),
+            (literal(UNKNOWN, "5"), "'5'"),
             (literal(BOOL, "t"), "true"),
             (literal(VARBIT, "101"), "B'101'::bit varying"),
             (literal(TEXT, "it's \\"), "E'it''s \\\\'::text"),
@@ -415,6 +504,53 @@ mod tests {
             text(&operator("=", other, literal(TEXT, "x"))),
             r#"("pg_catalog"."upper"("a") = 'x'::text)"#
         );
+        // An enum in the shard's table may be a varchar here, too.
+        let relabelled = |explicit| {
+            let arg = Box::new(column(1, VARCHAR));
+            with(Kind::Relabel { arg, explicit }, TEXT)
+        };
+        assert_eq!(
+            text(&operator("=", relabelled(false), literal(TEXT, "x"))),
+            r#"("a" = 'x')"#
+        );
+        assert_eq!(
+            text(&operator("=", relabelled(true), literal(TEXT, "x"))),
+            r#"("a"::text = 'x'::text)"#
+        );
+    }
+
+    #[test]
+    fn a_column_that_is_cast_says_nothing_about_the_constant() {
+        let cast = |from, to| implicit(call("f", vec![column(1, from)], to));
+        assert_eq!(
+            text(&operator("=", cast(BPCHAR, TEXT), literal(TEXT, "AB  "))),
+            r#"("a"::text = 'AB  '::text)"#
+        );
+        assert_eq!(
+            text(&operator(
+                "<",
+                cast(INT4, NUMERIC),
+                literal(NUMERIC, "Infinity")
+            )),
+            r#"("a"::numeric < 'Infinity'::numeric)"#
+        );
+        let relabel = with(
+            Kind::Relabel {
+                arg: Box::new(column(1, VARCHAR)),
+                explicit: false,
+            },
+            BPCHAR,
+        );
+        assert_eq!(
+            text(&operator("=", relabel, literal(BPCHAR, "x "))),
+            r#"("a"::bpchar = 'x '::bpchar)"#
+        );
+        // Nor where the operator is for something else: here for any array.
+        let mut polymorphic = operator("@>", column(1, 1007), literal(1007, "{1}"));
+        if let Kind::Operator { operands, .. } = &mut polymorphic.kind {
+            *operands = [2277, 2277];
+        }
+        assert_eq!(text(&polymorphic), r#"("a" @> '{1}'::other)"#);
     }
 
     #[test]
@@ -443,21 +579,29 @@ mod tests {
 
     #[test]
     fn casts() {
-        let form = |form| {
-            let mut expr = call("f", vec![column(1, INT4)], TEXT);
+        let form = |form, args| {
+            let mut expr = call("f", args, TEXT);
             if let Kind::Call { form: of, .. } = &mut expr.kind {
                 *of = form;
             }
             text(&expr)
         };
-        assert_eq!(form(CallForm::ImplicitCast), r#""a""#);
-        assert_eq!(form(CallForm::ExplicitCast), r#""a"::text"#);
-        let relabel = |explicit| {
-            let arg = Box::new(column(1, INT4));
+        let value = || vec![column(1, INT4)];
+        assert_eq!(form(CallForm::ImplicitCast, value()), r#""a"::text"#);
+        assert_eq!(form(CallForm::ExplicitCast, value()), r#""a"::text"#);
+        let and_length = || vec![column(1, INT4), literal(INT4, "9"), literal(BOOL, "f")];
+        assert_eq!(
+            form(CallForm::ImplicitCast, and_length()),
+            r#""pg_catalog"."f"("a", 9, false)"#
+        );
+        assert_eq!(form(CallForm::ExplicitCast, and_length()), r#""a"::text"#);
+        let relabel = |explicit, from| {
+            let arg = Box::new(column(1, from));
             text(&with(Kind::Relabel { arg, explicit }, TEXT))
         };
-        assert_eq!(relabel(false), r#""a""#);
-        assert_eq!(relabel(true), r#""a"::text"#);
+        assert_eq!(relabel(false, VARCHAR), r#""a"::text"#);
+        assert_eq!(relabel(true, VARCHAR), r#""a"::text"#);
+        assert_eq!(relabel(false, TEXT), r#""a""#);
     }
 
     #[test]
@@ -496,19 +640,36 @@ mod tests {
 
     #[test]
     fn case_and_subscripts() {
-        let tested = with(Kind::CaseTest, INT4);
-        let case = with(
-            Kind::Case {
-                arg: Some(Box::new(column(1, INT4))),
-                whens: vec![(
-                    operator("=", tested, literal(INT4, "1")),
-                    literal(BOOL, "t"),
-                )],
+        let case = |conditions: Vec<Expr>| {
+            let values = conditions
+                .into_iter()
+                .map(|when| (when, literal(BOOL, "t")));
+            let kind = Kind::Case {
+                whens: values.collect(),
                 default: Some(Box::new(literal(BOOL, "f"))),
-            },
-            BOOL,
+            };
+            text(&with(kind, BOOL))
+        };
+        let is = |tested: Expr, value| operator("=", tested, literal(INT8, value));
+        let cast = || implicit(call("int8", vec![column(1, INT4)], INT8));
+        assert_eq!(
+            case(vec![is(cast(), "1")]),
+            r#"(CASE WHEN ("a"::bigint = 1::bigint) THEN true ELSE false END)"#
         );
-        assert_eq!(text(&case), r#"(CASE "a" WHEN 1 THEN true ELSE false END)"#);
+        assert_eq!(
+            case(vec![is(cast(), "1"), is(cast(), "2")]),
+            r#"(CASE "a"::bigint WHEN 1::bigint THEN true WHEN 2::bigint THEN true ELSE false END)"#
+        );
+        assert_eq!(
+            case(vec![is(cast(), "1"), is(column(1, INT4), "2")]),
+            r#"(CASE WHEN ("a"::bigint = 1::bigint) THEN true WHEN ("a" = 2::bigint) THEN true ELSE false END)"#
+        );
+        let mut other = is(cast(), "2");
+        routine_of(&mut other).schema = b"public".to_vec();
+        assert_eq!(
+            case(vec![is(cast(), "1"), other]),
+            r#"(CASE WHEN ("a"::bigint = 1::bigint) THEN true WHEN ("a"::bigint OPERATOR("public".=) 2::bigint) THEN true ELSE false END)"#
+        );
         let subscript = |container: Expr, lower| {
             text(&with(
                 Kind::Subscript {

@@ -90,7 +90,7 @@ fn ask(session: &Session, schema: &[u8], selection: &Selection) -> Result<PgResu
             Param::binary(BOOL, vec![u8::from(is_limit)]),
         ],
         written_by: None,
-        subject: Subject::default(),
+        subject: Subject::question(None),
     };
     // Names in types and expressions are printed with their schema unless the search path finds them.
     let settings = &session.options().session_settings;
@@ -103,12 +103,9 @@ fn ask(session: &Session, schema: &[u8], selection: &Selection) -> Result<PgResu
     let set = |value: &[u8]| {
         let mut sql = Sql::from("SELECT ");
         push_setting(&mut sql, SEARCH_PATH, value, "true");
-        session.execute(&Statement::plain(sql))
+        Statement::plain(sql)
     };
-    set(b"pg_catalog")?;
-    let answer = session.execute(&question)?;
-    set(&own_path.value)?;
-    Ok(answer)
+    session.execute_between(&set(b"pg_catalog"), &question, &set(&own_path.value))
 }
 
 fn column(answer: &PgResult, row: usize) -> Result<ImportedColumn> {

@@ -6,15 +6,76 @@ use crate::model::option::{Isolation, ServerOptions};
 use crate::model::sql::Sql;
 use crate::model::statement::{self, LockStrength, LockWait};
 use crate::model::table::RemoteTable;
+use crate::pg::keyhash::is_deterministic;
 use crate::pg::list::{Item, Items};
-use crate::pg::{catalog, extension};
+use crate::pg::{catalog, extension, locale};
 use crate::pq::conninfo;
 use crate::read::deparse::Printer;
-use crate::read::ship::Shipping;
+use crate::read::ship::{self, LocaleNeed, Shipping};
+use crate::remote::cache;
+use pgrx::pg_sys::Oid;
+use std::cell::{Cell, OnceCell};
+
+/// Why the shard does not get something that depends on the locale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LocaleReason {
+    Differs,
+    Unknown,
+}
+
+impl LocaleReason {
+    /// For EXPLAIN.
+    pub fn describe(self) -> &'static str {
+        match self {
+            LocaleReason::Differs => {
+                "what depends on the locale, which is another one on the server"
+            }
+            LocaleReason::Unknown => "what depends on the locale, which is not known of the server",
+        }
+    }
+
+    fn number(reason: Option<LocaleReason>) -> i32 {
+        match reason {
+            None => 0,
+            Some(LocaleReason::Differs) => 1,
+            Some(LocaleReason::Unknown) => 2,
+        }
+    }
+
+    fn from_number(number: i32) -> Option<LocaleReason> {
+        match number {
+            1 => Some(LocaleReason::Differs),
+            2 => Some(LocaleReason::Unknown),
+            _ => None,
+        }
+    }
+}
+
+/// Does the shard's database treat text as this one does?
+enum Locale {
+    /// This is the one that both have, as text.
+    Same(String),
+    Other(LocaleReason),
+}
+
+fn locale_of(server: Oid, user: Oid) -> Locale {
+    let there = cache::database_locale(server, user);
+    match (there, locale::of_database()) {
+        (Some(there), Some(here)) if there == here => Locale::Same(there.to_string()),
+        (Some(_), Some(_)) => Locale::Other(LocaleReason::Differs),
+        _ => Locale::Other(LocaleReason::Unknown),
+    }
+}
 
 /// Which conditions the shards of a server may get, and what reading from them costs.
 pub struct Policy {
     shipping: Shipping,
+    /// Of the shard; found out when something depends on it.
+    locale: OnceCell<Locale>,
+    find_locale: Box<dyn Fn() -> Locale>,
+    is_deterministic: fn(u32) -> bool,
+    /// Why something has been kept here.
+    locale_reason: Cell<Option<LocaleReason>>,
     startup_cost: f64,
     tuple_cost: f64,
     /// The statement also writes to foreign tables. Then a scan's text must not depend on the running plan, because
@@ -25,17 +86,23 @@ pub struct Policy {
 }
 
 impl Policy {
-    pub fn new(server: &catalog::Server, writes: bool) -> Result<Policy> {
+    /// `user`: whose user mapping is used.
+    pub fn new(server: &catalog::Server, user: Oid, writes: bool) -> Result<Policy> {
         let libpq = conninfo::options().map_err(|error| {
             FdwError::internal(String::from_utf8_lossy(&error.message).into_owned())
         })?;
         let options = ServerOptions::new(&server.options, libpq)?;
+        let server = server.oid;
         let mut extensions = Vec::new();
         for name in &options.extensions {
             extensions.extend(extension::oid(name)?.map(|oid| oid.to_u32()));
         }
         Ok(Policy {
             shipping: Shipping { extensions },
+            locale: OnceCell::new(),
+            find_locale: Box::new(move || locale_of(server, user)),
+            is_deterministic: |collation| is_deterministic(collation.into()),
+            locale_reason: Cell::new(None),
             startup_cost: options.fdw_startup_cost,
             tuple_cost: options.fdw_tuple_cost,
             writes,
@@ -59,7 +126,46 @@ impl Policy {
                 }
             )
         };
-        self.shipping.allows(condition) && !(self.writes && condition.any(&depends_on_plan))
+        self.shipping.allows(condition)
+            && !(self.writes && condition.any(&depends_on_plan))
+            && self.means_the_same(condition)
+    }
+
+    /// Does it depend on no locale, or on one that both sides have? The first time that this matters, a connection is made.
+    fn means_the_same(&self, expr: &Expr) -> bool {
+        let reason = match ship::locale_need(expr, self.is_deterministic) {
+            LocaleNeed::Nothing => return true,
+            LocaleNeed::Collation => LocaleReason::Unknown,
+            LocaleNeed::Database => match self.locale() {
+                Locale::Same(_) => return true,
+                Locale::Other(reason) => *reason,
+            },
+        };
+        self.locale_reason.set(Some(reason));
+        false
+    }
+
+    fn locale(&self) -> &Locale {
+        self.locale.get_or_init(&self.find_locale)
+    }
+
+    /// What a plan that sends these expressions relies on, if it relies on the shard's locale.
+    pub fn relied_on<'a>(&self, mut exprs: impl Iterator<Item = &'a Expr>) -> Vec<u8> {
+        match self.locale.get() {
+            Some(Locale::Same(locale))
+                if exprs.any(|expr| {
+                    ship::locale_need(expr, self.is_deterministic) != LocaleNeed::Nothing
+                }) =>
+            {
+                locale.as_bytes().to_vec()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Why something that a shard could judge has been kept here, if something has.
+    pub fn locale_reason(&self) -> Option<LocaleReason> {
+        self.locale_reason.get()
     }
 
     /// May the expression be part of an UPDATE or DELETE that the shard does whole? `is_known` says of a parameter of the
@@ -73,7 +179,7 @@ impl Policy {
             },
             _ => false,
         };
-        self.shipping.allows(expr) && !expr.any(&is_unknown)
+        self.shipping.allows(expr) && !expr.any(&is_unknown) && self.means_the_same(expr)
     }
 
     /// Startup and total cost of reading `retrieved` of a table's rows, by postgres_fdw's rule for scans without a
@@ -108,6 +214,10 @@ pub struct ScanPlan {
     pub replay: bool,
     /// The shard may fetch the next rows while the last ones are used: most probably all will be wanted.
     pub ahead: bool,
+    /// The shard's locale that the text relies on; empty if it does not.
+    pub locale: Vec<u8>,
+    /// Why something is not sent.
+    pub locale_reason: Option<LocaleReason>,
 }
 
 impl ScanPlan {
@@ -138,6 +248,8 @@ impl ScanPlan {
             deferred,
             replay,
             ahead,
+            locale: Vec::new(),
+            locale_reason: None,
         };
         (plan, printer.into_params())
     }
@@ -150,6 +262,8 @@ impl ScanPlan {
             Item::Int(i32::from(self.deferred)),
             Item::Int(i32::from(self.replay)),
             Item::Int(i32::from(self.ahead)),
+            Item::Text(self.locale.clone()),
+            Item::Int(LocaleReason::number(self.locale_reason)),
         ]
     }
 
@@ -162,6 +276,8 @@ impl ScanPlan {
             deferred: items.int()? != 0,
             replay: items.int()? != 0,
             ahead: items.int()? != 0,
+            locale: items.text()?,
+            locale_reason: LocaleReason::from_number(items.int()?),
         };
         items.finish()?;
         Ok(plan)
@@ -189,6 +305,10 @@ mod tests {
     fn policy(writes: bool) -> Policy {
         Policy {
             shipping: Shipping::default(),
+            locale: OnceCell::new(),
+            find_locale: Box::new(|| Locale::Other(LocaleReason::Unknown)),
+            is_deterministic: |_| true,
+            locale_reason: Cell::new(None),
             startup_cost: 100.0,
             tuple_cost: 0.2,
             writes,
@@ -199,7 +319,7 @@ mod tests {
     #[test]
     fn a_plan_survives_its_list() {
         let condition = operator("=", column(1, INT4), param(3, INT4));
-        let (plan, params) =
+        let (mut plan, params) =
             ScanPlan::new(&table(), vec![1, CTID], &[condition], None, 50, true, true);
         assert_eq!(params, vec![3]);
         assert!(!plan.deferred);
@@ -207,6 +327,9 @@ mod tests {
             plan.sql.to_string(),
             r#"SELECT "a", ctid FROM "s"."t" WHERE (("a" = $1::integer))"#
         );
+        assert_eq!(ScanPlan::from_items(plan.to_items()).unwrap(), plan);
+        plan.locale = b"UTF8 c".to_vec();
+        plan.locale_reason = Some(LocaleReason::Unknown);
         assert_eq!(ScanPlan::from_items(plan.to_items()).unwrap(), plan);
         let mut short = plan.to_items();
         short.pop();
@@ -228,6 +351,28 @@ mod tests {
         assert!(!policy(true).allows_whole(&condition, &|_| false));
         let (plan, _) = ScanPlan::new(&table(), vec![], &[condition], None, 1, false, false);
         assert!(plan.deferred);
+    }
+
+    #[test]
+    fn what_depends_on_the_locale_is_sent_where_it_is_the_same() {
+        let lower = call("lower", vec![column(1, TEXT)], TEXT);
+        let by_case = operator("=", lower, literal(TEXT, "x"));
+        let by_value = operator("=", column(1, TEXT), literal(TEXT, "x"));
+        let with = |locale| {
+            let policy = policy(false);
+            let _ = policy.locale.set(locale);
+            policy
+        };
+        let same = with(Locale::Same("UTF8 c".to_owned()));
+        assert!(same.allows(&by_case) && same.allows_whole(&by_case, &|_| true));
+        assert_eq!(same.relied_on([&by_case].into_iter()), b"UTF8 c");
+        assert!(same.relied_on([&by_value].into_iter()).is_empty());
+        assert_eq!(same.locale_reason(), None);
+        let other = with(Locale::Other(LocaleReason::Differs));
+        assert!(other.allows(&by_value));
+        assert_eq!(other.locale_reason(), None);
+        assert!(!other.allows(&by_case) && !other.allows_whole(&by_case, &|_| true));
+        assert_eq!(other.locale_reason(), Some(LocaleReason::Differs));
     }
 
     #[test]

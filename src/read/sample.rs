@@ -6,6 +6,10 @@ pub const BOOL: Oid = 16;
 pub const INT8: Oid = 20;
 pub const INT4: Oid = 23;
 pub const TEXT: Oid = 25;
+pub const BPCHAR: Oid = 1042;
+pub const VARCHAR: Oid = 1043;
+pub const CHAR: Oid = 18;
+pub const UNKNOWN: Oid = 705;
 pub const FLOAT8: Oid = 701;
 pub const NUMERIC: Oid = 1700;
 pub const VARBIT: Oid = 1562;
@@ -16,6 +20,9 @@ pub fn type_of(oid: Oid) -> TypeRef {
         INT8 => "bigint",
         INT4 => "integer",
         TEXT => "text",
+        BPCHAR => "bpchar",
+        VARCHAR => "character varying",
+        CHAR => "\"char\"",
         FLOAT8 => "double precision",
         NUMERIC => "numeric",
         VARBIT => "bit varying",
@@ -23,7 +30,6 @@ pub fn type_of(oid: Oid) -> TypeRef {
     };
     TypeRef {
         oid,
-        typmod: -1,
         name: name.into(),
         extension: 0,
     }
@@ -31,7 +37,7 @@ pub fn type_of(oid: Oid) -> TypeRef {
 
 pub fn collation_of(oid: Oid) -> Oid {
     match oid {
-        TEXT => DEFAULT_COLLATION,
+        TEXT | BPCHAR | VARCHAR => DEFAULT_COLLATION,
         _ => 0,
     }
 }
@@ -78,6 +84,7 @@ pub fn operator(name: &str, left: Expr, right: Expr) -> Expr {
     expr(
         Kind::Operator {
             operator: routine("pg_catalog", name),
+            operands: [left.result.oid, right.result.oid],
             args: vec![left, right],
             input_collation,
         },
@@ -97,6 +104,15 @@ pub fn call(name: &str, args: Vec<Expr>, oid: Oid) -> Expr {
         },
         oid,
     )
+}
+
+/// A call as the parser's cast.
+pub fn implicit(mut call: Expr) -> Expr {
+    match &mut call.kind {
+        Kind::Call { form, .. } => *form = CallForm::ImplicitCast,
+        _ => panic!("not a call"),
+    }
+    call
 }
 
 pub fn relabel(arg: Expr, collation: Oid) -> Expr {

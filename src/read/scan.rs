@@ -3,10 +3,10 @@
 use crate::model::change::NEEDS_KEY;
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::table::TABLEOID;
-use crate::pg::memory::MemoryContext;
+use crate::pg::batch::TupleBatch;
 use crate::pg::param::Params;
 use crate::pg::store::Store;
-use crate::pg::tuple::{Decoder, Tuple};
+use crate::pg::tuple::TextRows;
 use crate::read::plan::ScanPlan;
 use crate::remote::cache;
 use crate::remote::cursor::Cursor;
@@ -38,11 +38,9 @@ pub struct Scan {
     plan: ScanPlan,
     access: Access,
     params: Params,
-    decoder: Decoder,
     cursor: Option<Cursor>,
-    /// The rows of the last fetch, in `batch_context`.
-    batch: Vec<Tuple>,
-    batch_context: MemoryContext,
+    /// The rows of the last fetch.
+    batch: TupleBatch,
     /// Index in `batch` of the next row.
     next: usize,
     /// Fetches since the scan began or began anew.
@@ -61,22 +59,19 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// `store`: where rows are kept if the scan may be repeated and must then show the same ones.
+    /// `batch`: where rows are shown. `store`: where they are kept if the scan may be repeated and must then show the same ones.
     pub fn new(
         plan: ScanPlan,
         access: Access,
         params: Params,
-        decoder: Decoder,
-        batch_context: MemoryContext,
+        batch: TupleBatch,
         store: Option<Store>,
     ) -> Scan {
         Scan {
             access,
             params,
-            decoder,
             cursor: None,
-            batch: Vec::new(),
-            batch_context,
+            batch,
             next: 0,
             fetches: 0,
             fetch_size: plan.fetch_size,
@@ -120,12 +115,12 @@ impl Scan {
         Ok(values.into_iter().map(Param::text).collect())
     }
 
-    /// The next row, None at the end. It is valid until the next call.
-    pub fn next(&mut self) -> Result<Option<Tuple>> {
+    /// Shows the next row in the slot of the batch; none at the end.
+    pub fn next(&mut self) -> Result<()> {
         if self.replaying {
             if let Some(store) = &mut self.store {
-                if let Some(tuple) = store.next()? {
-                    return Ok(Some(tuple));
+                if store.show_next(&mut self.batch) {
+                    return Ok(());
                 }
             }
             self.replaying = false;
@@ -133,9 +128,9 @@ impl Scan {
         if self.next >= self.batch.len() && !self.at_end {
             self.fetch()?;
         }
-        let tuple = self.batch.get(self.next).copied();
-        self.next += usize::from(tuple.is_some());
-        Ok(tuple)
+        self.batch.show(self.next);
+        self.next = self.batch.len().min(self.next + 1);
+        Ok(())
     }
 
     fn fetch(&mut self) -> Result<()> {
@@ -146,11 +141,15 @@ impl Scan {
             false => None,
         };
         let stale = std::mem::take(&mut self.stale);
+        let locale = self.plan.locale.clone();
         let cursor = self.cursor()?;
         match values {
             Some(values) if stale => cursor.restart(values)?,
             Some(values) => cursor.set_params(values),
             None => {}
+        }
+        if !locale.is_empty() {
+            cursor.session().rely_on(&locale)?;
         }
         let rows = cursor.fetch(fetch_size);
         let rows = rows.map_err(|error| explain_place(error, &self.plan))?;
@@ -163,13 +162,12 @@ impl Scan {
         self.at_end = at_end;
         self.fetches += 1;
         self.clear_batch();
-        self.batch = self.decoder.decode(&rows, self.batch_context)?;
-        Ok(())
+        self.batch.fill(&rows, 0..rows.row_count())
     }
 
     /// Twice as many rows as before, if the last ones that were decoded were small.
     fn next_fetch_size(&self) -> u32 {
-        let bytes: usize = self.batch.iter().map(|tuple| tuple.bytes()).sum();
+        let bytes = self.batch.bytes();
         if bytes == 0 || bytes > SMALL_FETCH {
             return self.fetch_size;
         }
@@ -179,7 +177,6 @@ impl Scan {
 
     fn clear_batch(&mut self) {
         self.batch.clear();
-        self.batch_context.reset();
         self.next = 0;
         self.stored = false;
     }
@@ -188,7 +185,7 @@ impl Scan {
     fn keep_batch(&mut self) {
         if let Some(store) = &mut self.store {
             if !self.stored {
-                self.batch.iter().for_each(|&tuple| store.put(tuple));
+                store.put(&self.batch);
                 self.stored = true;
             }
         }
@@ -227,7 +224,8 @@ impl Scan {
     }
 
     /// Frees everything. The remote cursor is closed with the next message.
-    pub fn end(self) {
+    pub fn end(mut self) {
+        self.batch.clear();
         if let Some(cursor) = self.cursor {
             cursor.close();
         }

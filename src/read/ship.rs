@@ -4,12 +4,18 @@
 use crate::model::expr::{
     Expr, Kind, Oid, Routine, TypeRef, DEFAULT_COLLATION, FIRST_GENBKI_OBJECT_ID,
 };
+use std::cell::Cell;
 
 /// Objects made by initdb are below this OID (`FirstNormalObjectId`): text search configurations are not built in by
 /// the stricter measure, yet they exist everywhere.
 const FIRST_NORMAL_OBJECT_ID: Oid = 16_384;
 const REGCONFIG: Oid = 3734;
 const REGDICTIONARY: Oid = 3769;
+const REGROLE: Oid = 4096;
+/// `BOOTSTRAP_SUPERUSERID`: initdb is told the name.
+const BOOTSTRAP_SUPERUSER: Oid = 10;
+/// Immutable, but it looks into the catalogs of its own database: `satisfies_hash_partition`.
+const LOCAL_FUNCTIONS: [Oid; 1] = [5028];
 
 /// Where the collation of an expression comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +65,243 @@ impl Collation {
     }
 }
 
+/// What an expression depends on beside what it is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LocaleNeed {
+    /// Nothing: it looks at characters as they are.
+    Nothing,
+    /// The locale or the encoding of the database.
+    Database,
+    /// A collation that is neither that of the database nor the order of bytes: nobody knows whether the shard has the same.
+    Collation,
+}
+
+/// Collations "C", "POSIX" and `ucs_basic`: the order of bytes, and ASCII letters.
+const PLAIN_COLLATIONS: [Oid; 3] = [950, 951, 962];
+
+/// Built-in operators that find strings equal, or look for parts of them, by any deterministic collation in the same way.
+const INDIFFERENT_OPERATORS: [&str; 18] = [
+    "=", "<>", "||", "~~", "!~~", "^@", "->", "->>", "#>", "#>>", "#-", "-", "?", "?|", "?&", "@>",
+    "<@", "&&",
+];
+
+/// The same for functions, and those whose text says how something else is computed. What stands in no list may depend on the
+/// locale.
+const INDIFFERENT_FUNCTIONS: [&str; 86] = [
+    "text",
+    "bpchar",
+    "varchar",
+    "bool",
+    "int4",
+    "int8",
+    "numeric",
+    "length",
+    "char_length",
+    "character_length",
+    "bpcharlen",
+    "textlen",
+    "textcat",
+    "texteq",
+    "textne",
+    "bpchareq",
+    "bpcharne",
+    "nameeq",
+    "namene",
+    "textlike",
+    "textnlike",
+    "bpcharlike",
+    "bpcharnlike",
+    "like",
+    "notlike",
+    "like_escape",
+    "substr",
+    "left",
+    "right",
+    "position",
+    "strpos",
+    "textpos",
+    "replace",
+    "split_part",
+    "translate",
+    "btrim",
+    "ltrim",
+    "rtrim",
+    "lpad",
+    "rpad",
+    "repeat",
+    "reverse",
+    "overlay",
+    "starts_with",
+    "quote_literal",
+    "quote_nullable",
+    "date_trunc",
+    "date_part",
+    "extract",
+    "timezone",
+    "encode",
+    "array_append",
+    "array_prepend",
+    "array_cat",
+    "array_length",
+    "array_ndims",
+    "array_dims",
+    "array_lower",
+    "array_upper",
+    "cardinality",
+    "array_position",
+    "array_positions",
+    "array_remove",
+    "array_replace",
+    "array_eq",
+    "array_ne",
+    "arrayoverlap",
+    "arraycontains",
+    "arraycontained",
+    "trim_array",
+    "string_to_array",
+    "json_object_field",
+    "json_object_field_text",
+    "jsonb_object_field",
+    "jsonb_object_field_text",
+    "json_extract_path",
+    "json_extract_path_text",
+    "jsonb_extract_path",
+    "jsonb_extract_path_text",
+    "jsonb_exists",
+    "jsonb_exists_any",
+    "jsonb_exists_all",
+    "jsonb_delete",
+    "jsonb_delete_path",
+    "jsonb_set",
+    "jsonb_insert",
+];
+
+/// Built-in functions of text whose result depends on the encoding, whatever the collation.
+const ENCODED_FUNCTIONS: [&str; 14] = [
+    "char",
+    "name",
+    "octet_length",
+    "bit_length",
+    "md5",
+    "ascii",
+    "chr",
+    "convert_to",
+    "decode",
+    "to_ascii",
+    "hashtext",
+    "hashtextextended",
+    "hashbpchar",
+    "hashbpcharextended",
+];
+
+/// Built-in functions without a collation that use that of the database: text search in JSON, and strings in JSON, which jsonpath's
+/// `like_regex` and the order of jsonb look at.
+const JSON_FUNCTIONS: [&str; 12] = [
+    "to_tsvector",
+    "json_to_tsvector",
+    "jsonb_to_tsvector",
+    "ts_headline",
+    "jsonb_lt",
+    "jsonb_le",
+    "jsonb_gt",
+    "jsonb_ge",
+    "jsonb_cmp",
+    "jsonb_path_exists",
+    "jsonb_path_match",
+    "jsonb_path_query",
+];
+const JSONB: Oid = 3802;
+
+fn need_of_routine(
+    routine: &Routine,
+    is_operator: bool,
+    args: &[Expr],
+    collation: Oid,
+    is_deterministic: fn(Oid) -> bool,
+) -> LocaleNeed {
+    let is_built_in = routine.oid < FIRST_GENBKI_OBJECT_ID;
+    let is_one_of =
+        |names: &[&str]| is_built_in && names.iter().any(|name| name.as_bytes() == routine.name);
+    let is_indifferent = match is_operator {
+        true => is_one_of(&INDIFFERENT_OPERATORS),
+        false => is_one_of(&INDIFFERENT_FUNCTIONS) || is_substring(routine, args) && is_built_in,
+    };
+    if !is_operator && is_one_of(&ENCODED_FUNCTIONS) {
+        return LocaleNeed::Database;
+    }
+    if collation == 0 {
+        let takes_jsonb = args.first().is_some_and(|arg| arg.result.oid == JSONB);
+        let by_default = match is_operator {
+            true => takes_jsonb && is_one_of(&["<", "<=", ">", ">=", "@?", "@@"]),
+            false => {
+                is_one_of(&JSON_FUNCTIONS)
+                    || is_built_in && routine.name.starts_with(b"jsonb_path_")
+            }
+        };
+        return match by_default {
+            true => LocaleNeed::Database,
+            false => LocaleNeed::Nothing,
+        };
+    }
+    match collation {
+        _ if PLAIN_COLLATIONS.contains(&collation) => LocaleNeed::Nothing,
+        DEFAULT_COLLATION if is_indifferent => LocaleNeed::Nothing,
+        DEFAULT_COLLATION => LocaleNeed::Database,
+        _ if is_indifferent && is_deterministic(collation) => LocaleNeed::Nothing,
+        _ => LocaleNeed::Collation,
+    }
+}
+
+/// `substring` by numbers, not by a pattern.
+fn is_substring(routine: &Routine, args: &[Expr]) -> bool {
+    const INT4: Oid = 23;
+    routine.name == b"substring" && args.get(1).is_some_and(|arg| arg.result.oid == INT4)
+}
+
+/// What the result of an expression depends on, as far as locale goes. A shard whose database has another one would give another
+/// result. `is_deterministic` says it of a collation.
+pub fn locale_need(expr: &Expr, is_deterministic: fn(Oid) -> bool) -> LocaleNeed {
+    let need = Cell::new(LocaleNeed::Nothing);
+    expr.any(&|part| {
+        let (routine, is_operator, args, collation) = match &part.kind {
+            Kind::Call {
+                function,
+                args,
+                input_collation,
+                ..
+            } => (function, false, args, *input_collation),
+            Kind::Operator {
+                operator,
+                args,
+                input_collation,
+                ..
+            }
+            | Kind::Distinct {
+                operator,
+                args,
+                input_collation,
+                ..
+            }
+            | Kind::ArrayOperator {
+                operator,
+                args,
+                input_collation,
+                ..
+            } => (operator, true, args, *input_collation),
+            _ => return false,
+        };
+        need.set(need.get().max(need_of_routine(
+            routine,
+            is_operator,
+            args,
+            collation,
+            is_deterministic,
+        )));
+        need.get() == LocaleNeed::Collation
+    });
+    need.get()
+}
+
 /// What a server has beside the built-in objects.
 #[derive(Debug, Clone, Default)]
 pub struct Shipping {
@@ -69,12 +312,11 @@ pub struct Shipping {
 impl Shipping {
     /// May the shard evaluate the expression?
     pub fn allows(&self, expr: &Expr) -> bool {
-        self.walk(expr, None).is_some()
+        self.walk(expr).is_some()
     }
 
-    /// The collation of the expression, None if it must stay here. `case`: collation of the argument of the CASE
-    /// around.
-    fn walk(&self, expr: &Expr, case: Option<Collation>) -> Option<Collation> {
+    /// The collation of the expression, None if it must stay here.
+    fn walk(&self, expr: &Expr) -> Option<Collation> {
         if !self.has_type(&expr.result) {
             return None;
         }
@@ -89,8 +331,11 @@ impl Shipping {
                     REGCONFIG | REGDICTIONARY => FIRST_NORMAL_OBJECT_ID,
                     _ => FIRST_GENBKI_OBJECT_ID,
                 };
-                (*object < limit).then_some(Collation::None)?
+                let has_same_name = expr.result.oid != REGROLE || *object != BOOTSTRAP_SUPERUSER;
+                (*object < limit && has_same_name).then_some(Collation::None)?
             }
+            // Its "=" is searched for by the shard's parser.
+            Kind::Distinct { operator, .. } if operator.schema != b"pg_catalog" => return None,
             Kind::Call {
                 function: routine,
                 args,
@@ -101,6 +346,7 @@ impl Shipping {
                 operator: routine,
                 args,
                 input_collation,
+                ..
             }
             | Kind::Distinct {
                 operator: routine,
@@ -113,71 +359,56 @@ impl Shipping {
                 input_collation,
                 ..
             } => self
-                .routine(routine, args, *input_collation, case)?
+                .routine(routine, args, *input_collation)?
                 .of_result(expr.collation),
             Kind::Bool { args, .. } => {
-                self.all(args, case)?;
+                self.all(args)?;
                 Collation::None
             }
             Kind::NullTest { arg, .. } | Kind::BooleanTest { arg, .. } => {
-                self.walk(arg, case)?;
+                self.walk(arg)?;
                 Collation::None
             }
-            Kind::Relabel { arg, .. } => self.walk(arg, case)?.of_result(expr.collation),
-            Kind::Array(elements) => self.all(elements, case)?.of_result(expr.collation),
-            Kind::Case {
-                arg,
-                whens,
-                default,
-            } => {
-                let tested = match arg {
-                    Some(arg) => Some(self.walk(arg, case)?),
-                    None => None,
-                };
+            Kind::Relabel { arg, .. } => self.walk(arg)?.of_result(expr.collation),
+            Kind::Array(elements) => self.all(elements)?.of_result(expr.collation),
+            Kind::Case { whens, default } => {
                 let mut inner = Collation::None;
                 for (condition, value) in whens {
-                    if tested.is_some() && compared_value(condition).is_none() {
-                        return None;
-                    }
-                    self.walk(condition, tested.or(case))?;
-                    inner = inner.merge(self.walk(value, case)?);
+                    self.walk(condition)?;
+                    inner = inner.merge(self.walk(value)?);
                 }
                 if let Some(default) = default {
-                    inner = inner.merge(self.walk(default, case)?);
+                    inner = inner.merge(self.walk(default)?);
                 }
                 inner.of_result(expr.collation)
             }
-            Kind::CaseTest => case?.of_result(expr.collation),
             Kind::Subscript {
                 container,
                 upper,
                 lower,
             } => {
                 for bound in upper.iter().chain(lower).flatten() {
-                    self.walk(bound, case)?;
+                    self.walk(bound)?;
                 }
-                self.walk(container, case)?.of_result(expr.collation)
+                self.walk(container)?.of_result(expr.collation)
             }
         })
     }
 
-    fn routine(
-        &self,
-        routine: &Routine,
-        args: &[Expr],
-        input_collation: Oid,
-        case: Option<Collation>,
-    ) -> Option<Collation> {
-        if !routine.immutable || !self.has(routine.oid, routine.extension) {
+    fn routine(&self, routine: &Routine, args: &[Expr], input_collation: Oid) -> Option<Collation> {
+        if !routine.immutable
+            || !self.has(routine.oid, routine.extension)
+            || LOCAL_FUNCTIONS.contains(&routine.oid)
+        {
             return None;
         }
-        let collation = self.all(args, case)?;
+        let collation = self.all(args)?;
         collation.serves(input_collation).then_some(collation)
     }
 
-    fn all(&self, exprs: &[Expr], case: Option<Collation>) -> Option<Collation> {
+    fn all(&self, exprs: &[Expr]) -> Option<Collation> {
         exprs.iter().try_fold(Collation::None, |collation, expr| {
-            Some(collation.merge(self.walk(expr, case)?))
+            Some(collation.merge(self.walk(expr)?))
         })
     }
 
@@ -190,24 +421,14 @@ impl Shipping {
     }
 }
 
-/// What a WHEN compares the argument of its CASE with. None if the condition does not have the form the parser
-/// gives it any more: then it cannot be printed.
-pub fn compared_value(condition: &Expr) -> Option<&Expr> {
-    match &condition.kind {
-        Kind::Operator { args, .. } => match args.as_slice() {
-            [tested, value] => {
-                (tested.without_implicit_casts().kind == Kind::CaseTest).then_some(value)
-            }
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::read::sample::*;
+
+    fn need(expr: &Expr) -> LocaleNeed {
+        locale_need(expr, |collation| collation != 12_346)
+    }
 
     fn ships(expr: &Expr) -> bool {
         Shipping::default().allows(expr)
@@ -288,32 +509,90 @@ mod tests {
     }
 
     #[test]
-    fn case_needs_the_parsers_form() {
-        let tested = Expr {
-            kind: Kind::CaseTest,
-            result: type_of(INT4),
-            collation: 0,
-        };
-        let case = |condition: Expr| Expr {
-            kind: Kind::Case {
-                arg: Some(Box::new(column(1, INT4))),
-                whens: vec![(condition, literal(BOOL, "t"))],
-                default: None,
-            },
-            result: type_of(BOOL),
-            collation: 0,
-        };
-        assert!(ships(&case(operator(
-            "=",
-            tested.clone(),
-            literal(INT4, "1")
-        ))));
-        assert!(!ships(&case(operator(
-            "=",
-            literal(INT4, "1"),
-            tested.clone()
-        ))));
-        assert!(!ships(&tested));
+    fn what_looks_at_letters_or_order_depends_on_the_locale() {
+        let name = || column(1, TEXT);
+        let text = || literal(TEXT, "x");
+        for sign in ["=", "<>", "~~", "||"] {
+            assert_eq!(
+                need(&operator(sign, name(), text())),
+                LocaleNeed::Nothing,
+                "{sign}"
+            );
+        }
+        for sign in ["<", ">=", "~~*", "~", "!~*", "~<~"] {
+            assert_eq!(
+                need(&operator(sign, name(), text())),
+                LocaleNeed::Database,
+                "{sign}"
+            );
+        }
+        let equals = |function: &str| operator("=", call(function, vec![name()], TEXT), text());
+        for function in [
+            "lower",
+            "initcap",
+            "casefold",
+            "to_tsvector",
+            "md5",
+            "of_the_future",
+        ] {
+            assert_eq!(need(&equals(function)), LocaleNeed::Database, "{function}");
+        }
+        for function in ["btrim", "reverse", "length"] {
+            assert_eq!(need(&equals(function)), LocaleNeed::Nothing, "{function}");
+        }
+        assert_eq!(
+            need(&operator("<", column(1, INT4), literal(INT4, "5"))),
+            LocaleNeed::Nothing
+        );
+    }
+
+    #[test]
+    fn a_collation_of_bytes_depends_on_no_locale_but_on_the_encoding() {
+        let mut declared = operator("<", column(1, TEXT), literal(TEXT, "x"));
+        for plain in PLAIN_COLLATIONS {
+            set_input_collation(&mut declared, plain);
+            assert_eq!(need(&declared), LocaleNeed::Nothing);
+        }
+        set_input_collation(&mut declared, 12_345);
+        assert_eq!(need(&declared), LocaleNeed::Collation);
+        let mut equal = operator("=", column(1, TEXT), literal(TEXT, "x"));
+        set_input_collation(&mut equal, 12_345);
+        assert_eq!(need(&equal), LocaleNeed::Nothing);
+        set_input_collation(&mut equal, 12_346);
+        assert_eq!(need(&equal), LocaleNeed::Collation);
+        let mut digest = call("md5", vec![column(1, TEXT)], TEXT);
+        if let Kind::Call {
+            input_collation, ..
+        } = &mut digest.kind
+        {
+            *input_collation = 950;
+        }
+        assert_eq!(need(&digest), LocaleNeed::Database);
+    }
+
+    #[test]
+    fn json_has_strings_too() {
+        let json = |sign| need(&operator(sign, column(1, JSONB), literal(JSONB, "{}")));
+        assert_eq!(json("="), LocaleNeed::Nothing);
+        assert_eq!(json("@>"), LocaleNeed::Nothing);
+        assert_eq!(json("<"), LocaleNeed::Database);
+        assert_eq!(json("@?"), LocaleNeed::Database);
+        let path = call("jsonb_path_exists", vec![column(1, JSONB)], BOOL);
+        assert_eq!(need(&path), LocaleNeed::Database);
+    }
+
+    #[test]
+    fn a_function_of_an_extension_is_not_one_of_the_same_name() {
+        let mut own = operator("=", column(1, TEXT), literal(TEXT, "x"));
+        routine_of(&mut own).oid = 20_000;
+        assert_eq!(need(&own), LocaleNeed::Database);
+    }
+
+    #[test]
+    fn substrings_by_pattern_depend_on_the_locale() {
+        let by = |argument| need(&call("substring", vec![column(1, TEXT), argument], TEXT));
+        assert_eq!(by(literal(INT4, "2")), LocaleNeed::Nothing);
+        assert_eq!(by(literal(TEXT, "o")), LocaleNeed::Database);
     }
 
     #[test]
@@ -332,5 +611,43 @@ mod tests {
         assert!(!ships(&configuration));
         configuration.result.oid = REGCONFIG;
         assert!(ships(&configuration));
+        let mut role = class(BOOTSTRAP_SUPERUSER);
+        role.result.oid = REGROLE;
+        assert!(!ships(&role));
+        let mut other = class(4000);
+        other.result.oid = REGROLE;
+        assert!(ships(&other));
+    }
+
+    #[test]
+    fn what_looks_into_its_own_database_stays() {
+        let mut call = call("satisfies_hash_partition", vec![column(1, INT4)], BOOL);
+        assert!(ships(&call));
+        if let Kind::Call { function, .. } = &mut call.kind {
+            function.oid = 5028;
+        }
+        assert!(!ships(&call));
+    }
+
+    #[test]
+    fn distinct_needs_an_operator_that_is_found_without_its_schema() {
+        let shipping = Shipping {
+            extensions: vec![17_000],
+        };
+        let distinct = |schema| Expr {
+            kind: Kind::Distinct {
+                operator: Routine {
+                    extension: 17_000,
+                    oid: 20_000,
+                    ..routine(schema, "=")
+                },
+                args: vec![column(1, INT4), column(2, INT4)],
+                input_collation: 0,
+            },
+            result: type_of(BOOL),
+            collation: 0,
+        };
+        assert!(shipping.allows(&distinct("pg_catalog")));
+        assert!(!shipping.allows(&distinct("public")));
     }
 }

@@ -10,9 +10,9 @@ use crate::model::socket::{Interest, Socket};
 use crate::pg::invalidation::{self, Changed};
 use crate::pg::version::WaitEvent;
 use crate::pg::{backend, catalog, guc, wait};
-use crate::pq::{conninfo, Answer, Connection, Flush, PgResult, PqError, ResultStatus};
+use crate::pq::{conninfo, Answer, Connection, Flush, PgResult, ResultStatus};
 use crate::remote::connect::{self, Established};
-use crate::remote::queue::{is_farewell, remote_error};
+use crate::remote::queue::{error_of, End};
 use crate::remote::statement::{add_context, Statement};
 use crate::remote::{cache, notice};
 use pgrx::pg_sys::Oid;
@@ -170,20 +170,21 @@ impl Autocommit {
     ) -> Result<Vec<Outcome>> {
         let (mut link, reused) = self.take_or_connect(user)?;
         let outcome = match self.exchange(&mut link, &make) {
-            Err(error) if reused && repeatable && may_be_stale(&error) => {
+            Err(error) if reused && repeatable && error.is_connection_loss() => {
                 link = self.connect(user)?;
                 self.exchange(&mut link, &make)
             }
             other => other,
         };
         let outcomes = outcome?;
+        let is_settled = settle(&mut link);
         link.is_known = true;
         let notices = link
             .established
             .connection
             .has_notices()
             .then(|| link.established.connection.take_notices());
-        if !self.is_stale() {
+        if is_settled && !self.is_stale() {
             *self.link.borrow_mut() = Some(link);
         }
         if let Some((notices, dropped)) = notices {
@@ -211,9 +212,7 @@ impl Autocommit {
                 *self.link.borrow_mut() = Some(link);
                 return Err(error);
             }
-            let connection = &mut link.established.connection;
-            // A shard that has gone away in the meantime has often said so.
-            if connection.consume_input().is_ok() && connection.is_ok() {
+            if link.established.connection.is_alive() {
                 return Ok((link, true));
             }
         }
@@ -240,17 +239,14 @@ impl Autocommit {
         let mut transactions = make(Facts { is_new, is_pooled });
         // What a pooler's server has been told last is not known.
         let mut settings: Transaction = match is_pooled {
-            true => connect::of_transaction(&self.options)
-                .into_iter()
-                .map(Statement::plain)
-                .collect(),
+            true => vec![Statement::kept(link.established.renewal.all.clone())],
             false => Vec::new(),
         };
         if is_new || is_pooled {
             // The option session_settings may have named another path.
             let path =
                 format!("SELECT pg_catalog.set_config('search_path', 'pg_catalog', {is_pooled})");
-            settings.push(Statement::plain(path.as_str()));
+            settings.push(Statement::own(path.as_str()));
         }
         let extra = settings.len();
         let told = if is_pooled { transactions.len() } else { 1 };
@@ -272,11 +268,11 @@ impl Autocommit {
             for statement in transaction {
                 statement
                     .hand_over(connection)
-                    .map_err(|detail| self.lost(detail))?;
+                    .map_err(|detail| self.lost(connection, detail))?;
             }
             connection
                 .pipeline_sync()
-                .map_err(|error| self.lost(error.message))?;
+                .map_err(|error| self.lost(connection, error.message))?;
         }
         Ok(())
     }
@@ -309,26 +305,26 @@ impl Autocommit {
                         ResultStatus::PipelineAborted => {}
                         status if status.is_success() => current.results.push(result),
                         _ => {
-                            let error = remote_error(&self.server.name, result.diag());
+                            let error = match error_of(&self.server.name, &result, connection) {
+                                Ok(error) => error,
+                                Err(end) => {
+                                    let under_way = under_way(transactions, outcomes.len(), place);
+                                    return Err(self.ended(connection, end, under_way));
+                                }
+                            };
                             let statement = transactions[outcomes.len()].get(place);
-                            let error = statement.map_or(error.clone(), |statement| {
-                                add_context(
-                                    error,
-                                    &self.server.name,
-                                    &statement.sql,
-                                    &statement.subject,
-                                )
-                            });
-                            if connection.is_bad() {
-                                return Err(error);
-                            }
+                            let error = self.in_context(error, statement);
                             current.error.get_or_insert(error);
                         }
                     },
                     Answer::End if connection.is_bad() => {
                         // What the shard said before it went tells more than the loss.
-                        let said = current.error.take();
-                        return Err(said.unwrap_or_else(|| self.lost_now(connection)));
+                        if let Some(said) = current.error.take() {
+                            return Err(said);
+                        }
+                        let end = End::Found(connection.error_message());
+                        let under_way = under_way(transactions, outcomes.len(), place);
+                        return Err(self.ended(connection, end, under_way));
                     }
                     Answer::End if was_end => break,
                     Answer::End => place += 1,
@@ -337,35 +333,74 @@ impl Autocommit {
             }
             let interest = Interest {
                 read: true,
-                write: flushed.map_err(|error| self.lost(error.message))? == Flush::Pending,
+                write: flushed.map_err(|error| self.lost(connection, error.message))?
+                    == Flush::Pending,
             };
             let Some(socket) = connection.socket() else {
-                return Err(self.lost_now(connection));
+                let reason = connection.error_message();
+                return Err(self.lost(connection, reason));
             };
             let came = wait::for_socket(socket, interest, None, WaitEvent::Result);
             if came.is_some_and(|came| came.read) {
                 let consumed = connection.consume_input();
                 // Of a lost connection, the answers that were read are still to be looked at.
                 if !connection.is_bad() {
-                    consumed.map_err(|error| self.lost(error.message))?;
+                    consumed.map_err(|error| self.lost(connection, error.message))?;
                 }
             }
         }
     }
 
-    fn lost(&self, detail: Vec<u8>) -> FdwError {
-        FdwError::Lost {
-            server: self.name.clone(),
-            detail,
-        }
+    fn lost(&self, connection: &mut Connection, reason: Vec<u8>) -> FdwError {
+        self.ended(connection, End::Found(reason), None)
     }
 
-    fn lost_now(&self, connection: &Connection) -> FdwError {
-        self.lost(PqError::of(connection).message)
+    /// The error of a connection that is lost: what the shard said, or else what has been found.
+    fn ended(
+        &self,
+        connection: &mut Connection,
+        end: End,
+        under_way: Option<&Statement>,
+    ) -> FdwError {
+        let mut farewell = None;
+        let detail = end.note(&mut farewell);
+        let farewell = farewell.or_else(|| connection.farewell().map(Box::new));
+        let error = FdwError::Lost {
+            server: self.name.clone(),
+            farewell,
+            detail,
+        };
+        self.in_context(error, under_way)
+    }
+
+    fn in_context(&self, error: FdwError, statement: Option<&Statement>) -> FdwError {
+        match statement {
+            Some(Statement { sql, subject, .. }) => {
+                add_context(error, &self.server.name, sql, subject)
+            }
+            None => error,
+        }
     }
 }
 
-/// May the error come from a connection that was dead before it was used again?
-fn may_be_stale(error: &FdwError) -> bool {
-    error.is_connection_loss() || is_farewell(error)
+/// Has the session on the shard still the settings that it had after the first request? What other clients of a pooler do does
+/// not count.
+fn settle(link: &mut Link) -> bool {
+    let Established {
+        connection,
+        watch,
+        pooled,
+        ..
+    } = &mut link.established;
+    if *pooled || !link.is_known {
+        watch.disregard(connection);
+    }
+    watch.check(connection).is_none()
+}
+
+/// The first statement that has not been answered and is not one of our own.
+fn under_way(transactions: &[Transaction], answered: usize, place: usize) -> Option<&Statement> {
+    let rest = transactions.iter().skip(answered).flatten().skip(place);
+    rest.into_iter()
+        .find(|statement| !statement.subject.is_question)
 }

@@ -1,6 +1,10 @@
 //! The sessions of this backend: one per user mapping, made when first asked for.
+//!
+//! A transaction that uses a session goes on using it, whatever becomes of the user mapping and the server meanwhile: a second
+//! session would not see what the first has written, and could wait for its locks for ever.
 
 use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::locale::DatabaseLocale;
 use crate::model::option::{MappingOptions, ServerOptions};
 use crate::pg::invalidation::{self, Changed};
 use crate::pg::{catalog, xact};
@@ -22,6 +26,14 @@ thread_local! {
 struct Found {
     generation: u64,
     session: SessionRef,
+    /// It was asked for in the present local transaction.
+    is_bound: bool,
+}
+
+impl Found {
+    fn must_stay(&self) -> bool {
+        self.is_bound && self.session.is_in_use()
+    }
 }
 
 thread_local! {
@@ -32,10 +44,12 @@ thread_local! {
 /// The session for tables of `server` used with the rights of `user`. Does not connect.
 pub fn session(server: Oid, user: Oid) -> Result<SessionRef> {
     let generation = invalidation::surroundings_generation();
-    let found = FOUND.with_borrow(|found| {
-        let found = found.get(&(server, user))?;
+    let found = FOUND.with_borrow_mut(|found| {
+        let found = found.get_mut(&(server, user))?;
         let is_good = found.session.is_in_use() || !found.session.is_stale();
-        (found.generation == generation && is_good).then(|| found.session.clone())
+        let is_right = found.must_stay() || (found.generation == generation && is_good);
+        found.is_bound |= is_right;
+        is_right.then(|| found.session.clone())
     });
     if let Some(session) = found {
         session.check_user(user)?;
@@ -45,10 +59,11 @@ pub fn session(server: Oid, user: Oid) -> Result<SessionRef> {
     let found = Found {
         generation,
         session: session.clone(),
+        is_bound: true,
     };
     FOUND.with_borrow_mut(|all| {
         // Those of before the change are of no use.
-        all.retain(|_, found| found.generation == generation);
+        all.retain(|_, found| found.generation == generation || found.must_stay());
         all.insert((server, user), found)
     });
     Ok(session)
@@ -67,6 +82,10 @@ fn look_for_session(server: Oid, user: Oid) -> Result<SessionRef> {
     let counters = known.map_or_else(Rc::default, |replaced| replaced.counters().clone());
     listen();
     let server = catalog::server(server)?;
+    if let Some(session) = session_in_use(&server, &mapping)? {
+        session.check_user(user)?;
+        return Ok(session);
+    }
     let libpq = conninfo::options().map_err(|error| {
         FdwError::local(SqlState::FDW_ERROR, String::from_utf8_lossy(&error.message))
     })?;
@@ -76,6 +95,53 @@ fn look_for_session(server: Oid, user: Oid) -> Result<SessionRef> {
     let session = Rc::new(session);
     SESSIONS.with_borrow_mut(|sessions| sessions.insert(key, session.clone()));
     Ok(session)
+}
+
+/// The locale of the database that tables of `server` are in for `user`, for a plan: connects if no connection has told. None: it
+/// cannot be known now, for whatever reason.
+pub fn database_locale(server: Oid, user: Oid) -> Option<Rc<DatabaseLocale>> {
+    catalog::has_user_mapping(user, server)
+        .then(|| session(server, user).ok())
+        .flatten()?
+        .find_locale()
+}
+
+/// The session that the transaction uses for the same user on the same server, where the user mapping has been made anew since. The
+/// server itself made anew is an error (55000): it may be another one.
+fn session_in_use(
+    server: &catalog::Server,
+    mapping: &catalog::UserMapping,
+) -> Result<Option<SessionRef>> {
+    let mut sessions = all();
+    sessions.retain(|session| session.is_in_use());
+    for session in &sessions {
+        let used = session.server();
+        let is_remade = used.oid != server.oid
+            && used.name == server.name
+            && catalog::server_if_exists(used.oid)?.is_none();
+        if is_remade {
+            return Err(FdwError::local(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!(
+                    "server \"{}\" has been dropped and made anew while a transaction uses it",
+                    server.display_name()
+                ),
+            )
+            .with_hint("Use it in a new transaction."));
+        }
+    }
+    Ok(sessions.into_iter().find(|session| {
+        session.server().oid == server.oid && session.mapping().owner == mapping.owner
+    }))
+}
+
+/// The local transaction is over: the next one uses what the catalogs say.
+pub(super) fn unbind() {
+    FOUND.with_borrow_mut(|all| {
+        for found in all.values_mut() {
+            found.is_bound = false;
+        }
+    });
 }
 
 /// From now on hears of the ends of transactions, and of changed servers and mappings.

@@ -5,9 +5,9 @@
 
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::sql::Sql;
-use crate::pg::xact;
+use crate::pg::{backend, xact};
 use crate::pq::PgResult;
-use crate::remote::queue::Role;
+use crate::remote::queue::{Reply, Role};
 use crate::remote::session::SessionRef;
 use crate::remote::statement::{Param, Statement, Subject};
 use crate::remote::stats::FlushCause;
@@ -22,6 +22,8 @@ pub struct CursorState {
     params: RefCell<Option<Vec<Param>>>,
     /// `curcid` of the scan's snapshot: it sees writes with a smaller command id.
     pub command_id: u32,
+    /// The portal that the scan's statement runs in.
+    pub portal: usize,
     /// Nesting level of the local (sub)transaction that the scan belongs to.
     level: Cell<i32>,
     /// Depth of the remote transaction in which the cursor was declared; None if there is no such cursor.
@@ -30,6 +32,8 @@ pub struct CursorState {
     read: Cell<bool>,
     /// It went with a savepoint while the scan lives on: what was read of it cannot be continued.
     lost: Cell<bool>,
+    /// The shard has refused to declare it, while somebody else was at work.
+    refused: RefCell<Option<FdwError>>,
     /// Its (sub)transaction is over.
     gone: Cell<bool>,
     ahead: RefCell<Ahead>,
@@ -42,6 +46,8 @@ enum Ahead {
     No,
     Asked,
     Here(PgResult),
+    /// They cannot be used.
+    Refused(FdwError),
     /// An earlier error, or its own, has kept the shard from answering.
     Failed,
 }
@@ -63,7 +69,13 @@ impl CursorState {
         self.declared_at.get().is_none()
             && !self.lost.get()
             && !self.gone.get()
+            && self.refused.borrow().is_none()
             && self.params.borrow().is_some()
+    }
+
+    /// The shard does not take the declaration: so the scan will fail, when it is read.
+    pub fn refuse(&self, error: FdwError) {
+        self.refused.replace(Some(error));
     }
 
     pub fn declaration(&self) -> Statement {
@@ -106,8 +118,12 @@ impl CursorState {
     }
 
     /// The answer to a FETCH that was sent ahead; None if an error has come instead.
-    pub(in crate::remote) fn ahead_answered(&self, rows: Option<PgResult>) {
-        self.ahead.replace(rows.map_or(Ahead::Failed, Ahead::Here));
+    pub(in crate::remote) fn ahead_answered(&self, rows: Option<Reply>) {
+        self.ahead.replace(match rows {
+            Some(Ok(rows)) => Ahead::Here(rows),
+            Some(Err(error)) => Ahead::Refused(error),
+            None => Ahead::Failed,
+        });
     }
 
     fn is_waited_for(&self) -> bool {
@@ -146,15 +162,22 @@ impl Cursor {
             sql,
             params: RefCell::new(params),
             command_id,
+            portal: backend::active_portal(),
             level: Cell::new(xact::nest_level()),
             declared_at: Cell::new(None),
             read: Cell::new(false),
             lost: Cell::new(false),
+            refused: RefCell::default(),
             gone: Cell::new(false),
             ahead: RefCell::default(),
         });
         session.register_cursor(&state);
         Cursor { session, state }
+    }
+
+    /// The session that it belongs to.
+    pub fn session(&self) -> &SessionRef {
+        &self.session
     }
 
     /// Gives the parameters, before the first fetch or after [`Cursor::restart`].
@@ -174,6 +197,9 @@ impl Cursor {
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "cannot continue a foreign scan after the rollback of the savepoint in which it began",
             ));
+        }
+        if let Some(error) = &*self.state.refused.borrow() {
+            return Err(error.clone());
         }
         if let Some(result) = self.take_ahead()? {
             return Ok(result);
@@ -203,6 +229,7 @@ impl Cursor {
     /// Asks for the next rows without waiting for them, after a fetch. The shard works on them while those of the fetch are
     /// used here.
     pub fn fetch_ahead(&self, rows: u32) -> Result<()> {
+        self.session.renew_settings()?;
         self.state.ahead.replace(Ahead::Asked);
         self.session
             .queue(&self.fetching(rows), Role::Ahead(self.state.clone()))?;
@@ -223,6 +250,10 @@ impl Cursor {
                 self.session.check()?;
                 Ok(Some(result))
             }
+            Ahead::Refused(error) => {
+                self.session.check()?;
+                Err(error)
+            }
             Ahead::Asked | Ahead::Failed => {
                 self.session.check()?;
                 Err(FdwError::internal("rows asked for ahead did not come"))
@@ -242,6 +273,7 @@ impl Cursor {
         self.state.declared_at.set(None);
         self.state.read.set(false);
         self.state.lost.set(false);
+        self.state.refused.take();
         self.set_params(params);
         Ok(())
     }

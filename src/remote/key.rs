@@ -7,8 +7,9 @@ use crate::model::array::ArrayBuilder;
 use crate::model::error::{FdwError, Result};
 use crate::model::sql::Sql;
 use crate::pq::PgResult;
+use crate::remote::relation::question_for;
 use crate::remote::session::Session;
-use crate::remote::statement::{Param, Statement, Subject};
+use crate::remote::statement::{Param, Statement};
 use pgrx::pg_sys::Oid;
 use std::rc::Rc;
 
@@ -52,6 +53,8 @@ pub struct KeyColumn {
 /// A foreign table whose key is asked about, by remote names.
 pub struct KeyOf {
     pub relid: Oid,
+    /// `table_generation` of before it was looked up.
+    pub generation: u64,
     pub schema: Vec<u8>,
     pub table: Vec<u8>,
     pub columns: Vec<Vec<u8>>,
@@ -63,12 +66,16 @@ pub type RemoteKey = Vec<Option<KeyColumn>>;
 impl Session {
     /// What is known of a foreign table's key, None if it has not been asked for.
     pub fn known_key(&self, relid: Oid) -> Option<Rc<RemoteKey>> {
-        self.keys.borrow().get(relid)
+        let known = self.keys.borrow().get(relid, self.part.get());
+        known.map(|(key, _)| key)
     }
 
-    /// Asks the shard about keys, in one query, and keeps the answers. The query counts as a use of the remote transaction,
+    /// Asks the shard about keys, in one query, keeps the answers, and returns them. The query counts as a use of the remote transaction,
     /// but needs no barrier: it looks at no data.
-    pub fn ask_keys(&self, keys: &[KeyOf]) -> Result<()> {
+    ///
+    /// A column that the remote transaction's snapshot does not show may be there all the same, so such an answer does not
+    /// outlive the transaction.
+    pub fn ask_keys(&self, keys: &[KeyOf]) -> Result<Vec<Rc<RemoteKey>>> {
         let mut arrays = [(); 3].map(|()| ArrayBuilder::new(TEXT));
         for key in keys {
             for column in &key.columns {
@@ -84,7 +91,7 @@ impl Session {
                 .map(|array| Param::binary(TEXT_ARRAY, array.finish()))
                 .collect(),
             written_by: None,
-            subject: Subject::default(),
+            subject: question_for(keys.first().map(|key| key.relid)),
         };
         self.enter()?;
         let answer = self.ask(&question)?;
@@ -95,12 +102,17 @@ impl Session {
             *found.get_mut(place).ok_or_else(unexpected)? = Some(column);
         }
         let mut rest = found.into_iter();
+        let mut known = self.keys.borrow_mut();
+        known.make_room(keys.len());
         let answers = keys.iter().map(|key| {
             let columns: RemoteKey = rest.by_ref().take(key.columns.len()).collect();
-            (key.relid, Rc::new(columns))
+            let lasts = columns.iter().all(Option::is_some);
+            let columns = Rc::new(columns);
+            let part = self.part.get();
+            known.put(key.relid, key.generation, part, lasts, columns.clone());
+            columns
         });
-        self.keys.borrow_mut().put(answers);
-        Ok(())
+        Ok(answers.collect())
     }
 }
 

@@ -30,7 +30,7 @@ fn level(severity: Severity) -> u32 {
         Severity::Warning => pg_sys::WARNING,
         Severity::Notice => pg_sys::NOTICE,
         Severity::Info => pg_sys::INFO,
-        Severity::Log | Severity::Debug | Severity::Error => pg_sys::DEBUG1,
+        Severity::Log | Severity::Debug | Severity::Error | Severity::Fatal => pg_sys::DEBUG1,
     }
 }
 
@@ -55,7 +55,12 @@ mod tests {
         assert_eq!(level(Severity::Warning), pg_sys::WARNING);
         assert_eq!(level(Severity::Notice), pg_sys::NOTICE);
         assert_eq!(level(Severity::Info), pg_sys::INFO);
-        for severity in [Severity::Log, Severity::Debug, Severity::Error] {
+        for severity in [
+            Severity::Log,
+            Severity::Debug,
+            Severity::Error,
+            Severity::Fatal,
+        ] {
             assert!(level(severity) <= pg_sys::DEBUG1);
         }
     }

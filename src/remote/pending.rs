@@ -37,6 +37,19 @@ pub enum Order {
 pub struct Kept {
     pub relation: Oid,
     pub order: Order,
+    /// The shard has not been asked since the remote transaction began, and the order is the strictest for that.
+    pub is_assumed: bool,
+}
+
+impl Kept {
+    /// As long as it is not known what the order may matter to.
+    pub fn assumed(relation: Oid) -> Kept {
+        Kept {
+            relation,
+            order: Order::Strict,
+            is_assumed: true,
+        }
+    }
 }
 
 /// Rows accepted and not yet sent. The write side implements it; the session calls it when the rows must go.
@@ -57,6 +70,9 @@ pub trait PendingRows {
         None
     }
 
+    /// It is known now, or not any more, what the order of such rows may matter to.
+    fn set_kept(&self, _kept: Kept) {}
+
     /// All rows sent have been answered for: an error if that is not what had been counted on.
     fn settle(&self) -> Result<()> {
         Ok(())
@@ -68,7 +84,7 @@ pub trait PendingRows {
     fn bytes(&self) -> usize;
 
     /// Takes the rows as batches.
-    fn take(&self, cause: FlushCause) -> Vec<Batch>;
+    fn take(&self, cause: FlushCause) -> Result<Vec<Batch>>;
 
     /// Takes the rows to add them to the COPY that is open for them.
     fn take_more(&self) -> Option<CopyIn>;

@@ -1,13 +1,17 @@
 //! What a session knows of the relations on its shard: column types, and whether rows may get lost there.
 //!
-//! A shard announces no change. So what is kept here decides over encodings only, which every statement spells out
-//! in casts: a change on the shard shows as an error, and an error drops what is kept.
+//! A shard announces no change. So what is kept here decides over nothing that could go wrong without a word:
+//! - a batch has the shard check the types that its values were encoded for, and an error drops what is kept;
+//! - the number of rows stored is compared with that of those sent;
+//! - what decides over the order of rows counts for the remote transaction in which it was asked.
 
 use crate::model::array::ArrayBuilder;
 use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::insert::CheckedType;
 use crate::model::sql::Sql;
 use crate::model::table::RemoteTable;
-use crate::pg::invalidation;
+use crate::model::text;
+use crate::pg::{catalog, invalidation};
 use crate::pq::PgResult;
 use crate::remote::pending::Order;
 use crate::remote::session::Session;
@@ -47,7 +51,8 @@ SELECT q.ord, a.attname, t.oid, bn.nspname, b.typname,
     SELECT FROM d JOIN pg_catalog.pg_class k ON k.oid = d.inhrelid WHERE k.relkind = 'f'),
   (SELECT pg_catalog.max(CASE WHEN g.tgisinternal THEN 1 ELSE 2 END) FROM pg_catalog.pg_trigger g
     WHERE g.tgenabled <> 'D' AND g.tgtype & 4 = 4 AND (g.tgrelid = c.oid OR c.relkind = 'p' AND g.tgrelid IN (
-      SELECT p.relid FROM pg_catalog.pg_partition_tree(c.oid) p)))
+      SELECT p.relid FROM pg_catalog.pg_partition_tree(c.oid) p))),
+  CASE t.typtype WHEN 'd' THEN t.typarray END
 FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[]) WITH ORDINALITY q(nsp, rel, ord)
   JOIN pg_catalog.pg_namespace cn ON cn.nspname = q.nsp::pg_catalog.name
   JOIN pg_catalog.pg_class c ON c.relnamespace = cn.oid AND c.relname = q.rel::pg_catalog.name
@@ -64,6 +69,8 @@ FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[]) WITH ORDINALITY q(nsp,
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteType {
     pub oid: u32,
+    /// Of a domain, the OID of its array type.
+    pub array_of_domain: Option<u32>,
     /// Schema and name of the type that text is cast to: of a domain, that of its base type.
     pub schema: Vec<u8>,
     pub name: Vec<u8>,
@@ -71,10 +78,20 @@ pub struct RemoteType {
     pub has_own_text_cast: bool,
 }
 
-/// A relation on the shard. One that does not exist has no columns.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+impl RemoteType {
+    /// What a statement names to have the shard check that the column still has the type.
+    pub fn checked(&self) -> CheckedType {
+        match self.array_of_domain {
+            Some(array) => CheckedType::Element(array),
+            None => CheckedType::Itself(self.oid),
+        }
+    }
+}
+
+/// A relation on the shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteRelation {
-    /// By the shard's name of the column.
+    /// By the shard's name of the column. Of one that is not here nothing is known.
     pub columns: HashMap<Vec<u8>, RemoteType>,
     /// Can an INSERT store fewer rows than it was given (view, foreign table, rule, BEFORE ROW trigger)?
     pub may_drop_rows: bool,
@@ -87,17 +104,50 @@ pub struct RemoteRelation {
     pub order: Order,
 }
 
+impl RemoteRelation {
+    /// One that the question did not find: there is none, or it is newer than the snapshot of the remote transaction.
+    fn unknown() -> RemoteRelation {
+        RemoteRelation {
+            columns: HashMap::new(),
+            may_drop_rows: true,
+            is_partitioned: false,
+            is_foreign: false,
+            can_be_locked: false,
+            order: Order::Strict,
+        }
+    }
+
+    /// Has the answer all columns of the foreign table? One that it lacks may be newer than the snapshot.
+    fn is_complete(&self, table: &RemoteTable) -> bool {
+        let mut columns = table.columns.iter();
+        columns.all(|column| self.columns.contains_key(&column.name))
+    }
+}
+
+/// A foreign table that the shard is asked about.
+pub struct Asked {
+    pub relid: Oid,
+    /// [`invalidation::table_generation`] of before it was looked up.
+    pub generation: u64,
+    pub table: RemoteTable,
+}
+
+/// What the shard has said of a foreign table.
+struct Answer<T> {
+    /// That of the question: what has changed while it was under way makes the answer void.
+    generation: u64,
+    /// Number of the remote transaction, or part of one, in which it was given.
+    given_in: u64,
+    /// Does it count beyond that?
+    lasts: bool,
+    value: Rc<T>,
+}
+
 /// Kept answers, by local relation.
-pub struct Known<T>(HashMap<Oid, (u64, Rc<T>)>);
+pub struct Known<T>(HashMap<Oid, Answer<T>>);
 
 /// So many are kept, or as many as one question has brought.
 const MOST_KNOWN: usize = 10_000;
-
-/// A number that differs from an earlier one if the remote name of a foreign table, or anything else of it, may have changed in
-/// between: the name of its schema may be part of it.
-fn generation(relid: Oid) -> u64 {
-    invalidation::relation_generation(relid) + invalidation::surroundings_generation()
-}
 
 impl<T> Default for Known<T> {
     fn default() -> Known<T> {
@@ -106,18 +156,40 @@ impl<T> Default for Known<T> {
 }
 
 impl<T> Known<T> {
-    pub(super) fn get(&self, relid: Oid) -> Option<Rc<T>> {
-        let (known_at, relation) = self.0.get(&relid)?;
-        (*known_at == generation(relid)).then(|| relation.clone())
+    /// The answer for a foreign table, if it counts in this part of a remote transaction, and whether it was given there.
+    pub(super) fn get(&self, relid: Oid, part: u64) -> Option<(Rc<T>, bool)> {
+        let answer = self.0.get(&relid)?;
+        let is_own = answer.given_in == part;
+        let counts = answer.generation == invalidation::table_generation(relid);
+        (counts && (answer.lasts || is_own)).then(|| (answer.value.clone(), is_own))
     }
 
-    /// The answers of one question.
-    pub(super) fn put(&mut self, answers: impl ExactSizeIterator<Item = (Oid, Rc<T>)>) {
-        if self.0.len() + answers.len() > MOST_KNOWN {
+    /// Before the answers of one question are put in.
+    pub(super) fn make_room(&mut self, count: usize) {
+        if self.0.len() + count > MOST_KNOWN {
             self.0.clear();
         }
-        let answers = answers.map(|(relid, relation)| (relid, (generation(relid), relation)));
-        self.0.extend(answers);
+    }
+
+    /// `generation`: that of before the foreign table was looked up. `part`: that of the remote transaction. `lasts`: does the
+    /// answer count beyond it?
+    pub(super) fn put(
+        &mut self,
+        relid: Oid,
+        generation: u64,
+        part: u64,
+        lasts: bool,
+        value: Rc<T>,
+    ) {
+        self.0.insert(
+            relid,
+            Answer {
+                generation,
+                given_in: part,
+                lasts,
+                value,
+            },
+        );
     }
 
     pub fn clear(&mut self) {
@@ -128,17 +200,33 @@ impl<T> Known<T> {
 impl Session {
     /// What is known of the shard's side of a foreign table, None if it has not been asked for.
     pub fn known_relation(&self, relid: Oid) -> Option<Rc<RemoteRelation>> {
-        self.relations.borrow().get(relid)
+        if self.is_doubtful.get() {
+            return Some(Rc::new(RemoteRelation::unknown()));
+        }
+        let known = self.relations.borrow().get(relid, self.part.get());
+        known.map(|(relation, _)| relation)
     }
 
-    /// Asks the shard about tables, in one query, and keeps the answers. The query counts as a use of the remote
+    /// The same, if it was asked for in this part of the remote transaction.
+    pub fn freshly_known_relation(&self, relid: Oid) -> Option<Rc<RemoteRelation>> {
+        if self.is_doubtful.get() {
+            return None;
+        }
+        let known = self.relations.borrow().get(relid, self.part.get());
+        known.and_then(|(relation, is_fresh)| is_fresh.then_some(relation))
+    }
+
+    /// Asks the shard about tables, in one query, keeps the answers, and returns them. The query counts as a use of the remote
     /// transaction, but needs no barrier: it looks at no data.
-    pub fn ask_relations(&self, tables: &[(Oid, RemoteTable)]) -> Result<()> {
+    ///
+    /// It sees what the remote transaction's snapshot sees. A relation or column that it does not see may be there all the same,
+    /// so such an answer does not outlive the transaction.
+    pub fn ask_relations(&self, tables: &[Asked]) -> Result<Vec<Rc<RemoteRelation>>> {
         let mut schemas = ArrayBuilder::new(TEXT);
         let mut names = ArrayBuilder::new(TEXT);
-        for (_, table) in tables {
-            schemas.push(&table.schema);
-            names.push(&table.name);
+        for asked in tables {
+            schemas.push(&asked.table.schema);
+            names.push(&asked.table.name);
         }
         let question = Statement {
             sql: Rc::new(Sql::from(QUESTION)),
@@ -147,18 +235,24 @@ impl Session {
                 Param::binary(TEXT_ARRAY, names.finish()),
             ],
             written_by: None,
-            subject: Subject::default(),
+            subject: question_for(tables.first().map(|asked| asked.relid)),
         };
         self.enter()?;
         let answer = self.ask(&question)?;
-        let mut found: Vec<RemoteRelation> = vec![RemoteRelation::default(); tables.len()];
+        let mut found: Vec<RemoteRelation> = vec![RemoteRelation::unknown(); tables.len()];
         for row in 0..answer.ntuples() {
             read_row(&answer, row, &mut found)?;
         }
-        let relids = tables.iter().map(|(relid, _)| *relid);
-        let answers = relids.zip(found.into_iter().map(Rc::new));
-        self.relations.borrow_mut().put(answers);
-        Ok(())
+        let mut known = self.relations.borrow_mut();
+        known.make_room(tables.len());
+        let answers = tables.iter().zip(found).map(|(asked, relation)| {
+            let lasts = relation.is_complete(&asked.table);
+            let relation = Rc::new(relation);
+            let (relid, generation) = (asked.relid, asked.generation);
+            known.put(relid, generation, self.part.get(), lasts, relation.clone());
+            relation
+        });
+        Ok(answers.collect())
     }
 
     /// Has this command asked about the relations below `root` already? If not, it is taken to do so now.
@@ -177,11 +271,51 @@ impl Session {
     }
 }
 
-/// Can an error come from a shard whose relations are not any more what they were? Constraint violations and the like
-/// cannot, so that a loop that expects them does not ask again and again.
+/// What a question is about that a statement asks for its target, which comes first, and others.
+pub(super) fn question_for(target: Option<Oid>) -> Subject {
+    Subject::question(target.and_then(catalog::relation_name))
+}
+
+/// Can an error come from a shard whose relations are not any more what they were? See also [`is_violation`].
 pub fn may_mean_change(sqlstate: SqlState) -> bool {
-    const CLASSES: [&[u8]; 5] = [b"0A", b"21", b"22", b"42", b"XX"];
+    const CLASSES: [&[u8]; 6] = [b"0A", b"21", b"22", b"42", b"55", b"XX"];
     CLASSES.contains(&sqlstate.class())
+}
+
+/// Has a constraint been violated? It may be a new one. But a loop may expect such errors, so only the first of a remote
+/// transaction drops what is kept.
+pub fn is_violation(sqlstate: SqlState) -> bool {
+    sqlstate.class() == b"23"
+}
+
+/// The function that refuses records whose columns have different types; batches have it compare those of their columns.
+const COMPARING_FUNCTION: &[u8] = b"record_image_eq";
+
+/// The error of a batch that the shard has refused because columns have other types than its values were encoded for; else
+/// the error is the shard's own. What functions and triggers do there has a context.
+pub fn changed_types(server: &[u8], result: &PgResult, table: Option<&[u8]>) -> Option<FdwError> {
+    if result.source_function() != Some(COMPARING_FUNCTION) {
+        return None;
+    }
+    let diag = result.diag();
+    if diag.sqlstate != Some(SqlState::DATATYPE_MISMATCH) || diag.context.is_some() {
+        return None;
+    }
+    Some(
+        FdwError::local(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!(
+                "column types of the remote table of foreign table \"{}\" have changed",
+                text::from_bytes(table.unwrap_or_default())
+            ),
+        )
+        .with_detail(format!(
+            "Server \"{}\" says: {}.",
+            text::from_bytes(server),
+            text::from_bytes(&diag.message)
+        ))
+        .with_hint("What was known of them has been forgotten. Try again."),
+    )
 }
 
 /// OID of type `text[]`.
@@ -214,6 +348,7 @@ fn read_row(answer: &PgResult, row: usize, found: &mut [RemoteRelation]) -> Resu
             schema: answer.value(row, 3).ok_or_else(unexpected)?.to_vec(),
             name: answer.value(row, 4).ok_or_else(unexpected)?.to_vec(),
             has_own_text_cast: is_true(answer.value(row, 5)),
+            array_of_domain: answer.value(row, 11).and_then(parse),
         },
     );
     Ok(())

@@ -36,6 +36,14 @@ impl Param {
         }
     }
 
+    /// NULL of the type with this OID on the shard.
+    pub fn null(type_oid: u32) -> Param {
+        Param {
+            type_oid,
+            value: Value::Null,
+        }
+    }
+
     /// A value in the binary form of a built-in type.
     pub fn binary(type_oid: u32, value: Vec<u8>) -> Param {
         Param {
@@ -72,6 +80,8 @@ pub struct Subject {
     pub rows: Option<(u64, u64)>,
     /// Text to show instead of the command's own: the query of a cursor that is declared or fetched from.
     pub query: Option<Rc<Sql>>,
+    /// It only asks the shard's catalogs, which is no statement of the user's: a lost connection is not told with it.
+    pub is_question: bool,
 }
 
 impl Subject {
@@ -79,6 +89,15 @@ impl Subject {
     pub fn table(name: &[u8]) -> Subject {
         Subject {
             table: Some(name.into()),
+            ..Subject::default()
+        }
+    }
+
+    /// A question about what is on the shard, for a foreign table if it is one.
+    pub fn question(table: Option<Vec<u8>>) -> Subject {
+        Subject {
+            table: table.map(Rc::from),
+            is_question: true,
             ..Subject::default()
         }
     }
@@ -98,10 +117,23 @@ impl Statement {
     /// A command without parameters that changes no data.
     pub fn plain(sql: impl Into<Sql>) -> Statement {
         Statement {
-            sql: Rc::new(sql.into()),
+            subject: Subject::default(),
+            ..Statement::own(sql)
+        }
+    }
+
+    /// A command of our own, which no user has asked for.
+    pub fn own(sql: impl Into<Sql>) -> Statement {
+        Statement::kept(Rc::new(sql.into()))
+    }
+
+    /// The same for a text that is kept.
+    pub fn kept(sql: Rc<Sql>) -> Statement {
+        Statement {
+            sql,
             params: Vec::new(),
             written_by: None,
-            subject: Subject::default(),
+            subject: Subject::question(None),
         }
     }
 
@@ -135,6 +167,10 @@ pub struct CopyIn {
 
 /// Adds the CONTEXT line of a command: server, table, rows, and the text cut to a sane length.
 pub fn add_context(error: FdwError, server: &[u8], sql: &Sql, subject: &Subject) -> FdwError {
+    let is_hidden = subject.is_question && error.is_connection_loss();
+    if is_hidden && subject.table.is_none() {
+        return error;
+    }
     let mut line = Sql::new();
     line.push("server ").push_ident(server);
     if let Some(table) = &subject.table {
@@ -147,8 +183,10 @@ pub fn add_context(error: FdwError, server: &[u8], sql: &Sql, subject: &Subject)
             format!(", rows {first} to {last}")
         });
     }
-    let shown = subject.query.as_deref().unwrap_or(sql);
-    line.push("\nremote SQL command: ")
-        .push_bytes(&shown.shortened(CONTEXT_TEXT_LIMIT));
+    if !is_hidden {
+        let shown = subject.query.as_deref().unwrap_or(sql);
+        line.push("\nremote SQL command: ")
+            .push_bytes(&shown.shortened(CONTEXT_TEXT_LIMIT));
+    }
     error.with_context(line.into_bytes())
 }

@@ -7,7 +7,7 @@ use crate::pg::{wait, xact};
 use crate::pq::{CancelProgress, CancelRequest};
 use crate::remote::autocommit;
 use crate::remote::cache::{self, in_transaction};
-use crate::remote::queue::{is_farewell, Role};
+use crate::remote::queue::{Role, COMMIT};
 use crate::remote::session::{drain_all, wait_for, Session, SessionRef};
 use crate::remote::spare;
 use crate::remote::statement::{add_context, Statement};
@@ -28,6 +28,7 @@ pub const HOOKS: xact::Hooks = xact::Hooks {
     commit: forget_all,
     abort,
     pre_commit_sub,
+    commit_sub,
     abort_sub,
 };
 
@@ -77,7 +78,7 @@ fn pre_commit() -> Result<()> {
     wait::check_for_interrupts();
     // A shard that is already gone has not committed: say so while everything can still be rolled back.
     for session in &all {
-        session.advance();
+        session.look_for_end();
         session.check()?;
     }
     commit(&sessions)?;
@@ -162,21 +163,18 @@ fn outcome(session: &SessionRef, ticket: Option<u64>, interrupted: bool) -> Outc
     match answer {
         Some(Ok(result)) if result.command_tag() == b"COMMIT" => Outcome::Committed,
         Some(Ok(_)) => Outcome::RolledBack(rolled_back(session)),
-        Some(Err(error))
-            if !is_farewell(&error) && session.is_connected() && !error.is_connection_loss() =>
-        {
+        Some(Err(error)) if session.is_connected() && !error.is_connection_loss() => {
             Outcome::RolledBack(error)
         }
         other => {
             let error = match other {
                 Some(Err(error)) => error,
-                _ => session.check().err().unwrap_or_else(|| FdwError::Lost {
-                    server: session.server().display_name(),
-                    detail: if interrupted {
-                        b"Waiting for the answer to COMMIT was interrupted.".to_vec()
-                    } else {
-                        Vec::new()
-                    },
+                _ => session.check().err().unwrap_or_else(|| {
+                    let detail: &[u8] = match interrupted {
+                        true => b"Waiting for the answer to COMMIT was interrupted.",
+                        false => b"",
+                    };
+                    FdwError::lost(session.server().display_name(), detail)
                 }),
             };
             session.give_up(b"the outcome of COMMIT is unknown");
@@ -196,7 +194,7 @@ fn rolled_back(session: &Session) -> FdwError {
     add_context(
         error,
         &session.server().name,
-        &"COMMIT TRANSACTION".into(),
+        &COMMIT.into(),
         &Default::default(),
     )
 }
@@ -246,12 +244,13 @@ fn commit_error(sessions: &[SessionRef], outcomes: Vec<(SessionRef, bool, Outcom
     }
 }
 
-/// SQLSTATE and message of an error, for a DETAIL line.
+/// SQLSTATE and message of an error, for a DETAIL line. Of a session that the shard has ended: what it said.
 fn summary(error: &FdwError) -> Vec<u8> {
     let diag = error.diag();
-    let mut text = diag.message;
-    text.extend_from_slice(format!(" (SQLSTATE {})", error.sqlstate()).as_bytes());
-    text
+    match error.farewell() {
+        Some(farewell) => [diag.message, farewell.summary()].join(&b": "[..]),
+        None => diag.summary(),
+    }
 }
 
 /// Sends everything that waits, and waits for the answers. Returns the number of rows.
@@ -288,6 +287,7 @@ fn forget_all() -> Result<()> {
     for session in cache::all() {
         session.end_transaction();
     }
+    cache::unbind();
     autocommit::end_transaction();
     spare::clear();
     Ok(())
@@ -298,8 +298,9 @@ fn abort() -> Result<()> {
     // connection go, and rolls back by itself.
     let mut sessions = in_transaction();
     sessions.retain(|session| session.is_free());
-    clean_up(&sessions, &[Statement::plain("ROLLBACK")]);
+    clean_up(&sessions, 1, &[Statement::plain("ROLLBACK")]);
     spare::clear();
+    cache::unbind();
     autocommit::end_transaction();
     for session in cache::all() {
         if session.is_free() {
@@ -327,23 +328,35 @@ fn pre_commit_sub(level: i32) -> Result<()> {
         .try_for_each(|session| session.pre_commit_sub(level))
 }
 
+/// Nothing can undo the subtransaction any more, so savepoints can be released. Before, an error of one server would have to
+/// undo it on those that had released theirs.
+fn commit_sub(level: i32) -> Result<()> {
+    for session in cache::all() {
+        session.commit_sub(level);
+    }
+    Ok(())
+}
+
 fn abort_sub(level: i32) -> Result<()> {
     let mut sessions = cache::all();
-    sessions.retain(|session| session.is_free() && session.abort_sub_locally(level));
+    sessions.retain(|session| session.is_free());
+    let mut used = sessions.clone();
+    used.retain(|session| session.abort_sub_locally(level));
     let undo = [
         format!("ROLLBACK TO SAVEPOINT s{level}"),
         format!("RELEASE SAVEPOINT s{level}"),
     ];
-    clean_up(&sessions, &undo.map(|sql| Statement::plain(sql.as_str())));
+    let undo = undo.map(|sql| Statement::plain(sql.as_str()));
+    clean_up(&used, level, &undo);
     for session in &sessions {
         session.rolled_back_to(level);
     }
     Ok(())
 }
 
-/// Stops what the sessions are doing, and has them run `undo`. Whoever does not manage within the limit
+/// Stops what the sessions are doing, and has them run `undo`, which undoes `level`. Whoever does not manage within the limit
 /// loses the connection: its state is in doubt.
-fn clean_up(sessions: &[SessionRef], undo: &[Statement]) {
+fn clean_up(sessions: &[SessionRef], level: i32, undo: &[Statement]) {
     let deadline = Instant::now() + CLEANUP_LIMIT;
     let (parallel, single): (Vec<_>, Vec<_>) = sessions
         .iter()
@@ -354,18 +367,18 @@ fn clean_up(sessions: &[SessionRef], undo: &[Statement]) {
         .map(|session| vec![session])
         .chain([parallel]);
     for group in groups.filter(|group| !group.is_empty()) {
-        clean_up_group(&group, undo, deadline);
+        clean_up_group(&group, level, undo, deadline);
     }
 }
 
-fn clean_up_group(group: &[SessionRef], undo: &[Statement], deadline: Instant) {
+fn clean_up_group(group: &[SessionRef], level: i32, undo: &[Statement], deadline: Instant) {
     let all = borrowed(group);
     // Interrupts are held here, so a panic would be a fault of ours: then all sessions are in doubt.
     let _ = catch_unwind(AssertUnwindSafe(|| -> Result<()> {
         cancel(group, deadline)?;
         wait_for(&all, Session::is_quiet, Some(deadline))?;
         for session in all.iter().filter(|session| session.is_quiet()) {
-            session.send_undo(undo);
+            session.send_undo(level, undo);
         }
         wait_for(&all, Session::is_quiet, Some(deadline))?;
         Ok(())

@@ -117,7 +117,7 @@ pub fn draw(connection: &Autocommit, user: Oid, name: &Sql, size: Size) -> Resul
 fn draw_singly(connection: &Autocommit, user: Oid, name: &Sql, count: u64) -> Result<Values> {
     let count = count.clamp(1, NEAR_THE_END) as usize;
     let outcomes = ask(connection, user, true, |_| {
-        vec![vec![single(name); count], vec![Statement::plain(FLUSH)]]
+        vec![vec![single(name); count], vec![Statement::own(FLUSH)]]
     })?;
     let mut outcomes = outcomes.into_iter();
     let (drawn, flushed) = (
@@ -172,8 +172,8 @@ fn ask(
             // Planning takes as long as drawing some hundred values.
             let prepare = format!("PREPARE shard_fdw_draw(text, int4, int4) AS {DRAW}");
             let begin = vec![
-                Statement::plain("SET plan_cache_mode = force_generic_plan"),
-                Statement::plain(prepare.as_str()),
+                Statement::own("SET plan_cache_mode = force_generic_plan"),
+                Statement::own(prepare.as_str()),
             ];
             transactions.insert(0, begin);
         }

@@ -26,6 +26,8 @@ use std::rc::Rc;
 
 /// How many bytes are handed to an open COPY at a time: so few that they are still near the processor when they are sent.
 const STREAM_BYTES: usize = 64 << 10;
+/// Of a row up to this size both forms are made where it may go alone in another form than with others.
+const MOST_IN_TWO_FORMS: usize = 16 << 10;
 /// OID of type `int8`, for the number of rows of a table without columns.
 const INT8: u32 = 20;
 
@@ -57,9 +59,15 @@ pub struct RelationBuffer {
     waiting: Waiting,
     /// Their keys, where a batch may hold none twice.
     keys: Option<Keys>,
+    /// Of a row that waits alone, the values that its [`RowForm`] wants as text, NULLs as None.
+    ///
+    /// [`RowForm`]: crate::write::shape::RowForm
+    texts: RefCell<Option<Vec<Option<CString>>>>,
     has_copied: Cell<bool>,
     /// Command ids of the rows that wait, or waited last: the smallest and the greatest.
     command_ids: Cell<(u32, u32)>,
+    /// Rows may wait beyond the end of their statement.
+    kept: Cell<Option<Kept>>,
     /// It takes no more rows.
     is_closed: Cell<bool>,
 }
@@ -80,10 +88,12 @@ impl RelationBuffer {
             waiting: Waiting::new(owner.shape.table.clone(), width),
             forms: RefCell::new(forms),
             copy: RefCell::default(),
+            kept: Cell::new(owner.kept),
             owner,
             options,
             stream,
             keys,
+            texts: RefCell::default(),
             has_copied: Cell::new(false),
             command_ids: Cell::default(),
             is_closed: Cell::new(false),
@@ -111,6 +121,9 @@ impl RelationBuffer {
         let size = self
             .waiting
             .push(encoders.map(|encoder| move |out: &mut Vec<u8>| encoder.append(row, out)))?;
+        if size.rows == 1 {
+            self.note_texts(&forms, row, size.bytes)?;
+        }
         let is_ready = self.copy.borrow().is_some();
         let mut full = self.stream.is_full(size.rows, size.bytes, is_ready);
         if full.is_some() && !is_ready {
@@ -125,6 +138,25 @@ impl RelationBuffer {
             full,
             has_grown: size.has_grown,
         })
+    }
+
+    /// Notes what the only row needs should it go alone. Nothing, if it is large: then it goes as many do.
+    fn note_texts(&self, forms: &Forms, row: &Row, bytes: usize) -> Result<()> {
+        let form = forms.row.as_ref().filter(|_| bytes <= MOST_IN_TWO_FORMS);
+        let texts = match form {
+            Some(form) if !form.texts.is_empty() => {
+                let _pinned = Transmission::begin_for(form.dependence);
+                let texts = form.texts.iter();
+                Some(
+                    texts
+                        .map(|(_, encoder)| encoder.text_value(row))
+                        .collect::<Result<_>>()?,
+                )
+            }
+            _ => None,
+        };
+        *self.texts.borrow_mut() = texts;
+        Ok(())
     }
 
     /// Once COPY is in use: notes the format in which the present form of rows can go, if it can.
@@ -239,14 +271,21 @@ impl RelationBuffer {
     }
 
     /// As many multi-row INSERTs as `batch_size` asks for.
-    fn insert_batches(&self, rows: &Tuples, cause: FlushCause, batches: &mut Vec<Batch>) {
+    fn insert_batches(
+        &self,
+        rows: &Tuples,
+        cause: FlushCause,
+        batches: &mut Vec<Batch>,
+    ) -> Result<()> {
         let forms = self.forms.borrow();
+        // They are those of the first row.
+        let texts = self.texts.take().filter(|_| rows.count() == 1);
         let mut reader = rows.rows();
         let mut left = rows.count();
         while left > 0 {
             let count = left.min(self.options.batch_size);
             left -= count;
-            let (sql, params) = self.insert(&forms, &mut reader, count);
+            let (sql, params) = self.insert(&forms, &mut reader, count, texts.as_deref())?;
             let statement = Statement {
                 sql,
                 params,
@@ -256,11 +295,19 @@ impl RelationBuffer {
             self.waiting.note(cause, count, statement.len());
             batches.push(Batch::Insert(statement));
         }
+        Ok(())
     }
 
-    fn insert(&self, forms: &Forms, rows: &mut Rows, count: usize) -> (Rc<Sql>, Vec<Param>) {
+    fn insert(
+        &self,
+        forms: &Forms,
+        rows: &mut Rows,
+        count: usize,
+        texts: Option<&[Option<CString>]>,
+    ) -> Result<(Rc<Sql>, Vec<Param>)> {
         let columns = &forms.encoding.columns;
-        if columns.is_empty() {
+        let alone = forms.row.as_ref().filter(|_| count == 1);
+        Ok(if columns.is_empty() {
             let number = (count as i64).to_be_bytes().to_vec();
             (forms.array_sql.clone(), vec![Param::binary(INT8, number)])
         } else if forms.encoding.needs_parameters_per_row() {
@@ -268,24 +315,41 @@ impl RelationBuffer {
             let sql = from_values(schema, name, columns, &self.owner.shape.clauses, count);
             let values = rows.by_ref().take(count).flat_map(|row| row.values());
             let params = values
-                // A value in text form holds no NUL character.
-                .map(|value| Param::text(value.map(|text| CString::new(text).unwrap_or_default())))
-                .collect();
+                .map(|value| Ok(Param::text(value.map(without_nul).transpose()?)))
+                .collect::<Result<_>>()?;
             (Rc::new(sql), params)
-        } else if count == 1 {
+        } else if let Some(form) = alone.filter(|form| form.texts.is_empty() || texts.is_some()) {
             let values = rows.by_ref().take(1).flat_map(|row| row.values());
-            // The casts of the statement name the types.
-            let params = values.map(|value| match value {
-                Some(bytes) => Param::binary(0, bytes.to_vec()),
-                None => Param::text(None),
-            });
-            (forms.row_sql.clone(), params.collect())
+            let texts = form.texts.iter().zip(texts.unwrap_or_default());
+            let mut texts = texts.peekable();
+            // The casts of the statement name the types, but of the text whose type the shard infers.
+            let params = values
+                .zip(columns)
+                .enumerate()
+                .map(|(position, (value, column))| {
+                    // Of a value in binary form, the text has been made beside it.
+                    if let Some((_, text)) = texts.next_if(|((of, _), _)| *of == position) {
+                        return Ok(Param::text(text.clone()));
+                    }
+                    match (value, column.checked_type) {
+                        (Some(text), Some(_)) => Ok(Param::text(Some(without_nul(text)?))),
+                        (Some(bytes), None) => Ok(Param::binary(0, bytes.to_vec())),
+                        (None, _) => Ok(Param::text(None)),
+                    }
+                });
+            (form.sql.clone(), params.collect::<Result<_>>()?)
         } else {
             let arrays = rows.arrays(&forms.element_oids, count);
-            let params = arrays.into_iter().map(|array| Param::binary(0, array));
-            (forms.array_sql.clone(), params.collect())
-        }
+            let arrays = arrays.into_iter().map(|array| Param::binary(0, array));
+            let checked = forms.checked_types.iter().copied().map(Param::null);
+            (forms.array_sql.clone(), arrays.chain(checked).collect())
+        })
     }
+}
+
+/// A value in text form, which no type of PostgreSQL writes with a NUL character.
+fn without_nul(text: &[u8]) -> Result<CString> {
+    CString::new(text).map_err(|_| FdwError::internal("a value in text form has a NUL character"))
 }
 
 /// A trigger or rule that was made after the shard had said there was none: rather an error than a wrong count.
@@ -314,12 +378,16 @@ impl PendingRows for RelationBuffer {
     }
 
     fn kept(&self) -> Option<Kept> {
-        self.owner.kept
+        self.kept.get()
+    }
+
+    fn set_kept(&self, kept: Kept) {
+        self.kept.set(Some(kept));
     }
 
     fn settle(&self) -> Result<()> {
         let (sent, answered) = self.totals();
-        if self.owner.kept.is_none() || sent == answered {
+        if self.kept.get().is_none() || sent == answered {
             return Ok(());
         }
         Err(miscounted(&self.owner.shape.table, sent, answered))
@@ -333,9 +401,9 @@ impl PendingRows for RelationBuffer {
         self.waiting.bytes()
     }
 
-    fn take(&self, cause: FlushCause) -> Vec<Batch> {
+    fn take(&self, cause: FlushCause) -> Result<Vec<Batch>> {
         if self.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let mut rows = self.take_rows();
         let copy = self.copy.borrow().clone();
@@ -352,9 +420,9 @@ impl PendingRows for RelationBuffer {
             None => {
                 let huge = rows.last_row_bytes() > self.options.batch_bytes && rows.count() > 1;
                 let alone = huge.then(|| rows.split_last());
-                self.insert_batches(&rows, cause, &mut batches);
+                self.insert_batches(&rows, cause, &mut batches)?;
                 if let Some(row) = alone {
-                    self.insert_batches(&row, cause, &mut batches);
+                    self.insert_batches(&row, cause, &mut batches)?;
                 }
                 spare::put(rows.into_bytes());
                 if self.stream.wants_to_ask(cause) {
@@ -364,7 +432,7 @@ impl PendingRows for RelationBuffer {
             }
         }
         self.follow_stream();
-        batches
+        Ok(batches)
     }
 
     fn take_more(&self) -> Option<CopyIn> {

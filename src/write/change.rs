@@ -5,14 +5,12 @@ use crate::model::change::{
     Identity, NEEDS_KEY,
 };
 use crate::model::error::{FdwError, Result, SqlState};
-use crate::model::insert::Target as Column;
+use crate::model::insert::{checked_types, Target as Column};
 use crate::model::option::{FlushPolicy, WriteOptions};
 use crate::model::sql::Sql;
 use crate::model::text;
 use crate::pg::list::{Item, Items};
-use crate::pg::memory::MemoryContext;
 use crate::pg::target::Target;
-use crate::pg::tuple::Decoder;
 use crate::pg::value::{Encoder, Row};
 use crate::pg::xact;
 use crate::remote::memory;
@@ -210,12 +208,17 @@ impl Change {
                 self.single_row(),
                 text(&identity.encoders),
                 text(&values.encoders),
+                self.plan.returning.is_some(),
                 self.place.command_id,
             ))
         } else {
             let remote = &self.target.remote;
             let columns = identity.columns.iter().chain(&values.columns);
             let forms = ChangeForms {
+                checked_types: [&identity.columns, &values.columns]
+                    .into_iter()
+                    .flat_map(|columns| checked_types(columns))
+                    .collect(),
                 element_oids: columns.map(Column::element_oid).collect(),
                 sql: match self.plan.is_update {
                     true => {
@@ -310,12 +313,7 @@ impl Change {
 
     /// Takes a row over. `old` is the row of the plan below, `new` the row as it is to be. [`Change::start`] must have been
     /// called.
-    pub fn write(
-        &mut self,
-        old: &Row,
-        new: &Row,
-        returning: Option<&mut (Decoder, MemoryContext)>,
-    ) -> Result<Outcome> {
+    pub fn write(&mut self, old: &Row, new: &Row) -> Result<Outcome> {
         match &mut self.mode {
             Some(Mode::Buffered(buffer)) => {
                 let session = self.usage.session()?;
@@ -342,7 +340,7 @@ impl Change {
                         return Ok(Outcome::Nothing);
                     }
                 }
-                writer.write(old, new, returning)
+                writer.write(old, new)
             }
             None => Err(FdwError::internal("a row came before its target was ready")),
         }
@@ -372,10 +370,11 @@ impl Change {
                 delete_row(&self.target.remote, &self.identity, None),
                 encoders.iter().map(Encoder::as_text).collect(),
                 Vec::new(),
+                false,
                 self.place.command_id,
             )),
         };
-        Ok(matches!(remover.write(old, old, None)?, Outcome::Done))
+        Ok(matches!(remover.write(old, old)?, Outcome::Done))
     }
 
     /// Adds what waits to the current message of its session. Returns the session, to be drained.

@@ -27,6 +27,8 @@ pub struct ChangeForms {
     pub sql_of_one_table: Option<Rc<Sql>>,
     /// Of the arrays, those of the identity first.
     pub element_oids: Vec<u32>,
+    /// Of the parameters that follow on the arrays.
+    pub checked_types: Vec<u32>,
     /// What identifies a row, from the rows of the plan below.
     pub identity: Vec<Encoder>,
     /// New values, from the row as it is to be.
@@ -158,6 +160,7 @@ impl ChangeBuffer {
             params: arrays
                 .into_iter()
                 .map(|array| Param::binary(0, array))
+                .chain(self.forms.checked_types.iter().copied().map(Param::null))
                 .collect(),
             written_by: Some(self.owner.command_id),
             subject,
@@ -184,9 +187,9 @@ impl PendingRows for ChangeBuffer {
         self.waiting.bytes()
     }
 
-    fn take(&self, cause: FlushCause) -> Vec<Batch> {
+    fn take(&self, cause: FlushCause) -> Result<Vec<Batch>> {
         if self.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         if let Some(seen) = &self.seen {
             seen.borrow_mut().clear();
@@ -194,10 +197,9 @@ impl PendingRows for ChangeBuffer {
         let mut rows = self.waiting.take();
         let huge = rows.last_row_bytes() > self.options.batch_bytes && rows.count() > 1;
         let alone = huge.then(|| rows.split_last());
-        std::iter::once(rows)
-            .chain(alone)
-            .map(|rows| Batch::Insert(self.statement(rows, cause)))
-            .collect()
+        let parts = std::iter::once(rows).chain(alone);
+        let batches = parts.map(|rows| Batch::Insert(self.statement(rows, cause)));
+        Ok(batches.collect())
     }
 
     fn take_more(&self) -> Option<CopyIn> {

@@ -1,13 +1,29 @@
 //! The columns that an INSERT sends, and the form in which each of them travels.
 
-use crate::model::insert::{Form, Target as Column};
+use crate::model::insert::{CheckedType, Form, Target as Column};
 use crate::pg::target::Target;
 use crate::pg::typio::Dependence;
 use crate::pg::value::{binary_type_name, Encoder};
-use crate::remote::relation::RemoteRelation;
+use crate::remote::relation::{RemoteRelation, RemoteType};
+use pgrx::pg_sys;
+use pgrx::pg_sys::Oid;
 
 /// OID of type `"char"`.
 const CHAR: u32 = 18;
+
+/// Types whose values become nothing else by a cast that an assignment makes than by way of their text, whatever
+/// type the column has got: in each of PostgreSQL's own casts they keep their value, or there is an error. (So it is not with numeric, which an
+/// assignment to an integer rounds, with timestamptz, which one to timestamp shifts, or with bool, of which text becomes
+/// "true" rather than "t".)
+const PLAIN_TYPES: [Oid; 7] = [
+    pg_sys::INT2OID,
+    pg_sys::INT4OID,
+    pg_sys::INT8OID,
+    pg_sys::TEXTOID,
+    pg_sys::VARCHAROID,
+    pg_sys::DATEOID,
+    pg_sys::UUIDOID,
+];
 
 /// Numbers of the columns to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,11 +111,13 @@ impl Encoding {
                     schema: remote.schema.clone(),
                     name: remote.name.clone(),
                 },
-                // No such column: the shard will say so.
-                (_, _, None) => Form::Cast {
-                    schema: b"pg_catalog".to_vec(),
-                    name: b"text".to_vec(),
-                },
+                // The shard will say what it is, or that there is none.
+                (_, _, None) => Form::Inferred,
+            };
+            let is_checked = match form {
+                Form::Binary { .. } => !PLAIN_TYPES.contains(&column.type_oid),
+                Form::Cast { .. } => true,
+                Form::Inferred => false,
             };
             encoding
                 .encoders
@@ -107,6 +125,7 @@ impl Encoding {
             encoding.columns.push(Column {
                 name: name.clone(),
                 form,
+                checked_type: remote_type.filter(|_| is_checked).map(RemoteType::checked),
             });
         }
         if encoding.needs_parameters_per_row() {
@@ -127,7 +146,11 @@ impl Encoding {
             columns: self
                 .columns
                 .iter()
-                .map(|column| Column {
+                .zip(&self.remote_types)
+                .map(|(column, remote_type)| Column {
+                    checked_type: column
+                        .checked_type
+                        .or(Some(CheckedType::Itself(*remote_type))),
                     name: column.name.clone(),
                     form: match &column.form {
                         Form::Binary { type_name, .. } => Form::Cast {
@@ -140,6 +163,24 @@ impl Encoding {
                 .collect(),
             encoders: self.encoders.iter().map(Encoder::as_text).collect(),
         })
+    }
+
+    /// The columns whose values [`from_row`] takes in text form though they travel in binary form otherwise, with what makes
+    /// that. None: that could be another value.
+    ///
+    /// [`from_row`]: crate::model::insert::from_row
+    pub fn texts_of_row(&self) -> Option<Vec<(usize, Encoder)>> {
+        let columns = self.columns.iter().zip(&self.encoders).enumerate();
+        columns
+            .filter_map(
+                |(position, (column, encoder))| match (&column.form, column.checked_type) {
+                    (Form::Binary { element_oid, .. }, Some(_)) => {
+                        Some((*element_oid != CHAR).then(|| (position, encoder.as_text())))
+                    }
+                    _ => None,
+                },
+            )
+            .collect()
     }
 
     /// Have the rows a form for COPY?

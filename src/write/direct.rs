@@ -2,16 +2,15 @@
 
 use crate::model::error::Result;
 use crate::model::sql::Sql;
+use crate::pg::batch::TupleBatch;
 use crate::pg::list::{Item, Items};
-use crate::pg::memory::MemoryContext;
 use crate::pg::param::Params;
-use crate::pg::tuple::{Decoder, TextRows, Tuple};
+use crate::pg::tuple::TextRows;
 use crate::pq::PgResult;
 use crate::remote::statement::{Param, Statement, Subject};
 use crate::remote::stats::WriteStats;
 use crate::remote::usage::Usage;
 use pgrx::pg_sys::Oid;
-use std::ffi::CStr;
 use std::rc::Rc;
 
 /// Returned rows that are made into tuples at a time.
@@ -25,6 +24,8 @@ pub struct DirectPlan {
     pub returning: Option<Vec<i16>>,
     /// Its rows count for the command tag.
     pub can_set_tag: bool,
+    /// The shard's locale that the text relies on; empty if it does not.
+    pub locale: Vec<u8>,
 }
 
 impl DirectPlan {
@@ -35,6 +36,7 @@ impl DirectPlan {
             Item::Int(i32::from(self.returning.is_some())),
             Item::Ints(returning.iter().copied().map(i32::from).collect()),
             Item::Int(i32::from(self.can_set_tag)),
+            Item::Text(self.locale.clone()),
         ]
     }
 
@@ -44,11 +46,13 @@ impl DirectPlan {
         let has_returning = items.int()? != 0;
         let returning = items.columns()?;
         let can_set_tag = items.int()? != 0;
+        let locale = items.text()?;
         items.finish()?;
         Ok(DirectPlan {
             sql,
             returning: has_returning.then_some(returning),
             can_set_tag,
+            locale,
         })
     }
 }
@@ -67,6 +71,7 @@ pub struct Access {
 /// A running UPDATE or DELETE. Nothing is sent before [`Direct::run`].
 pub struct Direct {
     sql: Rc<Sql>,
+    locale: Vec<u8>,
     params: Params,
     usage: Usage,
     subject: Subject,
@@ -78,37 +83,37 @@ pub struct Direct {
 
 /// The rows that RETURNING has brought.
 struct Returned {
-    decoder: Decoder,
-    /// Holds the tuples of the present chunk.
-    context: MemoryContext,
+    /// Those of the present chunk.
+    chunk: TupleBatch,
     answer: Option<PgResult>,
-    /// Rows of the answer that have been made into tuples.
-    decoded: usize,
-    chunk: std::vec::IntoIter<Tuple>,
+    /// Where the chunk begins in the answer.
+    start: usize,
+    /// Index in `chunk` of the next row.
+    next: usize,
 }
 
 impl Direct {
-    /// `returning`: how returned rows are read, and where to.
+    /// `returning`: where returned rows are shown.
     pub fn new(
         plan: DirectPlan,
         access: Access,
         params: Params,
-        returning: Option<(Decoder, MemoryContext)>,
+        returning: Option<TupleBatch>,
     ) -> Direct {
         Direct {
             sql: Rc::new(plan.sql),
+            locale: plan.locale,
             params,
             usage: Usage::new(access.server, access.user),
             subject: Subject::table(&access.table),
             command_id: access.command_id,
             stats: WriteStats::default(),
             has_run: false,
-            returned: returning.map(|(decoder, context)| Returned {
-                decoder,
-                context,
+            returned: returning.map(|chunk| Returned {
+                chunk,
                 answer: None,
-                decoded: 0,
-                chunk: Vec::new().into_iter(),
+                start: 0,
+                next: 0,
             }),
         }
     }
@@ -128,6 +133,9 @@ impl Direct {
             subject: self.subject.clone(),
         };
         let session = self.usage.session()?;
+        if !self.locale.is_empty() {
+            session.rely_on(&self.locale)?;
+        }
         let answer = session.execute(&statement)?;
         let rows = answer.affected_rows().unwrap_or(0);
         let bytes = statement.len() as u64;
@@ -139,11 +147,11 @@ impl Direct {
         Ok(Some(rows))
     }
 
-    /// The next returned row, None at the end and without RETURNING. It is valid until the next call.
-    pub fn next(&mut self) -> Result<Option<Tuple>> {
+    /// Shows the next returned row; false at the end and without RETURNING.
+    pub fn next(&mut self) -> Result<bool> {
         match &mut self.returned {
             Some(returned) => returned.next(),
-            None => Ok(None),
+            None => Ok(false),
         }
     }
 
@@ -163,43 +171,20 @@ impl Direct {
 }
 
 impl Returned {
-    fn next(&mut self) -> Result<Option<Tuple>> {
-        if let Some(tuple) = self.chunk.next() {
-            return Ok(Some(tuple));
-        }
+    fn next(&mut self) -> Result<bool> {
         let Some(answer) = &self.answer else {
-            return Ok(None);
+            return Ok(false);
         };
-        let rows = Slice {
-            rows: answer,
-            from: self.decoded,
-            count: CHUNK.min(answer.row_count() - self.decoded),
-        };
-        self.context.reset();
-        self.decoded += rows.count;
-        self.chunk = self.decoder.decode(&rows, self.context)?.into_iter();
-        Ok(self.chunk.next())
-    }
-}
-
-/// Some rows of many.
-struct Slice<'a> {
-    rows: &'a dyn TextRows,
-    from: usize,
-    count: usize,
-}
-
-impl TextRows for Slice<'_> {
-    fn row_count(&self) -> usize {
-        self.count
-    }
-
-    fn column_count(&self) -> usize {
-        self.rows.column_count()
-    }
-
-    fn text(&self, row: usize, column: usize) -> Option<&CStr> {
-        self.rows.text(self.from + row, column)
+        if self.next >= self.chunk.len() {
+            self.start += self.chunk.len();
+            let end = answer.row_count().min(self.start + CHUNK);
+            self.chunk.fill(answer, self.start..end)?;
+            self.next = 0;
+        }
+        let is_row = self.next < self.chunk.len();
+        self.chunk.show(self.next);
+        self.next += 1;
+        Ok(is_row)
     }
 }
 
@@ -213,6 +198,7 @@ mod tests {
             sql: "DELETE".into(),
             returning: Some(vec![]),
             can_set_tag: true,
+            locale: b"UTF8 c".to_vec(),
         };
         assert_eq!(DirectPlan::from_items(plan.to_items()).unwrap(), plan);
         plan.returning = None;

@@ -11,7 +11,7 @@ use crate::pg::xact;
 use crate::pq::PgResult;
 use crate::remote::copyable::{self, Verdict};
 use crate::remote::pending::{Kept, PendingRows};
-use crate::remote::relation::RemoteRelation;
+use crate::remote::relation::{Asked, RemoteRelation};
 use crate::remote::session::{drain_all, SessionRef};
 use crate::remote::stats::{FlushCause, WriteStats};
 use crate::remote::usage::Usage;
@@ -19,7 +19,7 @@ use crate::remote::{cache, memory};
 use crate::write::buffer::{Owner, RelationBuffer};
 use crate::write::columns::Sent;
 use crate::write::kept;
-use crate::write::known::{remote_relation, tables_of_tree};
+use crate::write::known::{ask_tree, asked, remote_relation, tables_of_tree};
 use crate::write::policy::{self, Circumstances, SingleReason};
 use crate::write::shape::{Made, Shape};
 use crate::write::single::SingleRow;
@@ -169,11 +169,8 @@ impl Insert {
         }
         let session = self.usage.session()?;
         if !session.asked_by(self.place.command_id, self.place.root) {
-            session.ask_relations(&tables_of_tree(
-                &self.target,
-                self.place.relid,
-                self.place.root,
-            )?)?;
+            let (relid, root) = (self.place.relid, self.place.root);
+            ask_tree(&session, &self.target, relid, root)?;
         }
         Ok(self.remote_relation()?.may_drop_rows)
     }
@@ -256,9 +253,14 @@ impl Insert {
                 if remote.may_drop_rows {
                     return Ok(None);
                 }
-                let kept = Kept {
-                    relation: self.place.relid,
-                    order: remote.order,
+                let relation = self.place.relid;
+                let kept = match session.freshly_known_relation(relation) {
+                    Some(remote) => Kept {
+                        relation,
+                        order: remote.order,
+                        is_assumed: false,
+                    },
+                    None => Kept::assumed(relation),
                 };
                 let buffer = self.buffer(session, sent, clauses.clone(), Some(kept))?;
                 let buffer = Rc::new(buffer);
@@ -267,9 +269,38 @@ impl Insert {
                 buffer
             }
         };
+        if session.should_ask_for_order() {
+            self.ask_for_order(session)?;
+        }
         let rows: Rc<dyn PendingRows> = buffer.clone();
         session.make_way(&rows, self.place.command_id)?;
         Ok(Some(buffer))
+    }
+
+    /// Asks the shard what the order of rows that are kept may matter to, of all tables that have such rows and of all
+    /// leaves of the tree: in one question, so that rows need not go in the order of their statements if nobody cares.
+    fn ask_for_order(&self, session: &SessionRef) -> Result<()> {
+        let buffers = kept::assumed(session);
+        let own = tables_of_tree(&self.target, self.place.relid, self.place.root)?;
+        let others = buffers.iter();
+        let mut tables: Vec<Asked> = others
+            .map(|(relation, target, _)| asked(*relation, target))
+            .collect();
+        let is_new = |table: &Asked| !buffers.iter().any(|(other, ..)| *other == table.relid);
+        tables.extend(own.into_iter().filter(is_new));
+        let answers = session.ask_relations(&tables)?;
+        session.note_order(buffers.into_iter().zip(answers).map(
+            |((relation, _, buffer), remote)| {
+                let rows: Rc<dyn PendingRows> = buffer;
+                let kept = Kept {
+                    relation,
+                    order: remote.order,
+                    is_assumed: false,
+                };
+                (rows, kept)
+            },
+        ));
+        Ok(())
     }
 
     fn buffer(

@@ -5,6 +5,7 @@
 
 use crate::model::insert::Clauses;
 use crate::pg::target::Target;
+use crate::remote::pending::PendingRows;
 use crate::remote::session::{Session, SessionRef};
 use crate::write::buffer::RelationBuffer;
 use crate::write::columns::Sent;
@@ -69,6 +70,23 @@ pub fn find(wanted: &Wanted) -> (Option<Rc<RelationBuffer>>, Vec<Rc<RelationBuff
             }
         }
         (found, others)
+    })
+}
+
+/// The buffers of a session of which it is only assumed what the order of their rows may matter to, with their foreign
+/// tables.
+pub fn assumed(session: &SessionRef) -> Vec<(Oid, Rc<Target>, Rc<RelationBuffer>)> {
+    KEPT.with_borrow(|kept| {
+        let entries = kept
+            .iter()
+            .flat_map(|(relation, entries)| entries.iter().map(|entry| (*relation, entry)));
+        let assumed = entries.filter_map(|(relation, entry)| {
+            let is_session = std::ptr::eq(Rc::as_ptr(session), entry.session.as_ptr());
+            let buffer = entry.buffer.upgrade().filter(|_| is_session)?;
+            let is_assumed = buffer.kept().is_some_and(|kept| kept.is_assumed);
+            (is_assumed && !buffer.is_closed()).then(|| (relation, entry.target.clone(), buffer))
+        });
+        assumed.collect()
     })
 }
 

@@ -3,10 +3,10 @@
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::sql::Sql;
 use crate::model::text;
-use crate::pg::memory::MemoryContext;
-use crate::pg::tuple::{Decoder, Tuple};
+use crate::pg::tuple::TextRows;
 use crate::pg::typio::{Dependence, Transmission};
 use crate::pg::value::{Encoder, Row};
+use crate::pq::PgResult;
 use crate::remote::session::SessionRef;
 use crate::remote::statement::{add_context, Param, Statement, Subject};
 use crate::remote::stats::WriteStats;
@@ -19,8 +19,8 @@ pub enum Outcome {
     /// No such row any more, or a trigger of the shard refused it, or it has been changed before.
     Nothing,
     Done,
-    /// The row as the shard has it. Valid until the next row.
-    Returned(Tuple),
+    /// The answer holds the row as the shard has it, and no other.
+    Returned(PgResult),
 }
 
 /// A statement for one row. All values travel as text, and the shard infers their types.
@@ -33,6 +33,8 @@ pub struct RowWriter {
     /// New values, from the row as it is to be.
     values: Vec<Encoder>,
     dependence: Dependence,
+    /// The statement returns the row.
+    returns_row: bool,
     /// Command id of the statement.
     command_id: u32,
     rows: u64,
@@ -40,13 +42,14 @@ pub struct RowWriter {
 }
 
 impl RowWriter {
-    /// `table`: name of the foreign table. The encoders make text.
+    /// `table`: name of the foreign table. The encoders make text. `returns_row`: the statement returns the row as it is then.
     pub fn new(
         session: SessionRef,
         table: &[u8],
         sql: Sql,
         identity: Vec<Encoder>,
         values: Vec<Encoder>,
+        returns_row: bool,
         command_id: u32,
     ) -> RowWriter {
         let encoders = identity.iter().chain(&values);
@@ -57,6 +60,7 @@ impl RowWriter {
             dependence: Dependence::of_all(encoders.map(Encoder::dependence)),
             identity,
             values,
+            returns_row,
             command_id,
             rows: 0,
             stats: WriteStats::default(),
@@ -76,13 +80,8 @@ impl RowWriter {
     }
 
     /// Runs the statement for one row, after everything that waits. `old` is the row of the plan below, `new` the row as it
-    /// is to be. `returning` reads what is returned, into the context.
-    pub fn write(
-        &mut self,
-        old: &Row,
-        new: &Row,
-        returning: Option<&mut (Decoder, MemoryContext)>,
-    ) -> Result<Outcome> {
+    /// is to be.
+    pub fn write(&mut self, old: &Row, new: &Row) -> Result<Outcome> {
         let params = {
             let _pinned = Transmission::begin_for(self.dependence);
             let identity = self.identity.iter().map(|encoder| (encoder, old));
@@ -100,25 +99,20 @@ impl RowWriter {
             subject: Subject {
                 table: Some(self.table.clone()),
                 rows: Some((self.rows, self.rows)),
-                query: None,
+                ..Subject::default()
             },
         };
         let bytes = statement.len() as u64;
         self.stats.count_single(bytes);
         self.session.counters().count_single(bytes);
         let answer = self.session.execute(&statement)?;
-        let changed = match returning {
-            Some((decoder, context)) => {
-                context.reset();
-                match *decoder.decode(&answer, *context)? {
-                    [tuple] => return Ok(Outcome::Returned(tuple)),
-                    ref tuples => tuples.len() as u64,
-                }
-            }
-            None => answer.affected_rows().unwrap_or(0),
+        let changed = match self.returns_row {
+            true => answer.row_count() as u64,
+            false => answer.affected_rows().unwrap_or(0),
         };
         match changed {
             0 => Ok(Outcome::Nothing),
+            1 if self.returns_row => Ok(Outcome::Returned(answer)),
             1 => Ok(Outcome::Done),
             _ => Err(add_context(
                 excess(&text::from_bytes(&self.table), changed, 1),

@@ -1,15 +1,16 @@
 //! How the rows of a foreign table travel: worked out once for all buffers, as long as nothing changes on either side.
 
 use crate::model::copy::{copy_from, Format};
-use crate::model::insert::{from_arrays, from_row, Clauses, Form, Target as Column};
+use crate::model::insert::{checked_types, from_arrays, from_row, Clauses, Form, Target as Column};
 use crate::model::option::Transport;
 use crate::model::sql::Sql;
 use crate::model::table::RemoteTable;
 use crate::pg::target::Target;
 use crate::pg::typio::Dependence;
+use crate::pg::value::Encoder;
 use crate::remote::copyable;
 use crate::remote::relation::RemoteRelation;
-use crate::remote::statement::Statement;
+use crate::remote::statement::{Statement, Subject};
 use crate::write::columns::{Encoding, Sent};
 use pgrx::pg_sys::Oid;
 use std::cell::RefCell;
@@ -21,10 +22,38 @@ pub struct Forms {
     pub encoding: Encoding,
     /// Text of a statement with arrays: the same whatever the number of rows.
     pub array_sql: Rc<Sql>,
-    /// Text of a statement with a single row of the same values.
-    pub row_sql: Rc<Sql>,
+    /// Of the parameters that follow on the arrays.
+    pub checked_types: Vec<u32>,
+    /// How a single row of the same values can go.
+    pub row: Option<RowForm>,
     pub element_oids: Vec<u32>,
     pub dependence: Dependence,
+}
+
+/// A statement with a single row, and what it needs of that in another form.
+pub struct RowForm {
+    pub sql: Rc<Sql>,
+    /// Positions of columns that have to be text, with what makes that.
+    pub texts: Vec<(usize, Encoder)>,
+    /// That of the texts.
+    pub dependence: Dependence,
+}
+
+impl RowForm {
+    fn new(remote: &RemoteTable, clauses: &Clauses, encoding: &Encoding) -> Option<RowForm> {
+        let texts = encoding.texts_of_row()?;
+        let encoders = texts.iter().map(|(_, encoder)| encoder.dependence());
+        Some(RowForm {
+            sql: Rc::new(from_row(
+                &remote.schema,
+                &remote.name,
+                &encoding.columns,
+                clauses,
+            )),
+            dependence: Dependence::of_all(encoders),
+            texts,
+        })
+    }
 }
 
 impl Forms {
@@ -32,7 +61,8 @@ impl Forms {
         let RemoteTable { schema, name, .. } = remote;
         Forms {
             array_sql: Rc::new(from_arrays(schema, name, &encoding.columns, clauses)),
-            row_sql: Rc::new(from_row(schema, name, &encoding.columns, clauses)),
+            checked_types: checked_types(&encoding.columns).collect(),
+            row: RowForm::new(remote, clauses, &encoding),
             element_oids: encoding.columns.iter().map(Column::element_oid).collect(),
             dependence: encoding.dependence(),
             encoding,
@@ -161,6 +191,9 @@ impl Shape {
             &columns,
             made.clauses.overriding,
         ));
+        for statement in &mut question {
+            statement.subject = Subject::question(Some(relation.name.clone()));
+        }
         Shape {
             table: relation.name.as_slice().into(),
             remote: remote.clone(),

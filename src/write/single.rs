@@ -76,7 +76,7 @@ impl SingleRow {
             subject: Subject {
                 table: Some(self.table.clone()),
                 rows: Some((self.rows, self.rows)),
-                query: None,
+                ..Subject::default()
             },
         };
         let bytes = statement.len() as u64;

@@ -118,18 +118,15 @@ pub fn single_reason(
         return Ok(Some(reason));
     }
     let known = match session.known_key(relid) {
-        Some(known) => Some(known),
+        Some(known) => known,
         None => {
-            session.ask_keys(&keys_of_tree(target, relid, root)?)?;
-            session.known_key(relid)
+            let answers = session.ask_keys(&keys_of_tree(target, relid, root)?)?;
+            answers
+                .into_iter()
+                .next()
+                .ok_or_else(|| FdwError::internal("a question for keys was not answered"))?
         }
     };
-    let known = known.ok_or_else(|| {
-        FdwError::internal(format!(
-            "foreign table \"{}\" changed while it was looked at",
-            target.relation.display_name()
-        ))
-    })?;
     let mut pairs = key_columns(target).zip(known.iter());
     Ok(
         if !pairs.clone().all(|(here, there)| is_same(here, there)) {
@@ -163,6 +160,7 @@ fn key_of(relid: Oid, target: &Target) -> KeyOf {
     let columns = target.key.iter();
     KeyOf {
         relid,
+        generation: target.generation,
         schema: target.remote.schema.clone(),
         table: target.remote.name.clone(),
         columns: columns
@@ -182,7 +180,7 @@ fn keys_of_tree(target: &Target, relid: Oid, root: Oid) -> Result<Vec<KeyOf>> {
         if leaf == relid || catalog::foreign_table(leaf)?.server != target.server.oid {
             continue;
         }
-        let other = Target::of(leaf)?;
+        let other = Target::known(leaf)?;
         if other.options.on_conflict == OnConflict::Update && !other.key.is_empty() {
             keys.push(key_of(leaf, &other));
         }

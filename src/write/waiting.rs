@@ -95,7 +95,7 @@ impl Waiting {
         Subject {
             table: Some(self.table.clone()),
             rows: Some((first, last)),
-            query: None,
+            ..Subject::default()
         }
     }
 

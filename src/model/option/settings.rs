@@ -33,7 +33,7 @@ pub fn push_setting(sql: &mut Sql, name: &[u8], value: &[u8], for_transaction: &
 
 /// Settings that decide how values look in text, both ways: another value would change what is stored or read.
 /// array_nulls is one of them because arrays travel as text inside of arrays.
-const TEXT_FORMS: [&str; 8] = [
+const TEXT_FORMS: [&str; 10] = [
     "client_encoding",
     "datestyle",
     "intervalstyle",
@@ -42,6 +42,8 @@ const TEXT_FORMS: [&str; 8] = [
     "bytea_output",
     "standard_conforming_strings",
     "array_nulls",
+    "xmloption",
+    "lc_monetary",
 ];
 
 /// Settings that replace the user whom the user mapping names.
@@ -263,6 +265,8 @@ mod tests {
             "bytea_output",
             "standard_conforming_strings",
             "array_nulls",
+            "XmlOption",
+            "lc_monetary",
             "role",
             "session_authorization",
             "transaction_isolation",

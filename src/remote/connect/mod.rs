@@ -2,11 +2,13 @@
 
 mod keywords;
 mod policy;
+mod settings;
 mod setup;
 
-pub use setup::of_transaction;
+pub use settings::{Difference, Renewal, SettingsWatch};
 
 use crate::model::error::{FdwError, Result, SqlState};
+use crate::model::locale::DatabaseLocale;
 use crate::model::option::{MappingOptions, ServerOptions};
 use crate::model::socket::Interest;
 use crate::pg::fd::ExternalFd;
@@ -14,6 +16,7 @@ use crate::pg::version::WaitEvent;
 use crate::pg::{backend, wait};
 use crate::pq::{ConnectProgress, Connection, PqError};
 use std::ffi::CString;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Whom to connect to, and as whom.
@@ -37,6 +40,12 @@ pub struct Established {
     pub version: i32,
     /// Does a pooler stand in between, which may change the server's session between transactions?
     pub pooled: bool,
+    /// That of the shard's database, None if it is not known.
+    pub locale: Option<Rc<DatabaseLocale>>,
+    /// What makes the settings for a transaction.
+    pub renewal: Renewal,
+    /// What the shard reports of them.
+    pub watch: SettingsWatch,
 }
 
 /// Connects, waiting for the latch and the sockets only. An interrupt unwinds and closes what was begun.
@@ -47,11 +56,8 @@ pub struct Established {
 pub fn connect(inputs: &Inputs) -> Result<Established> {
     let login = policy::Login::new(inputs);
     policy::check_before(&login, backend::has_delegated_credentials())?;
-    let params = keywords::params(
-        inputs,
-        &backend::application_name_facts(),
-        &backend::encoding_name(),
-    )?;
+    let encoding = backend::encoding_name();
+    let params = keywords::params(inputs, &backend::application_name_facts(), &encoding)?;
     let fd = ExternalFd::acquire(inputs.server)?;
     let mut connection = open(inputs.server, &params)?;
     drop(params);
@@ -64,15 +70,20 @@ pub fn connect(inputs: &Inputs) -> Result<Established> {
     connection
         .set_nonblocking()
         .map_err(|error| failed(inputs.server, error))?;
-    let pooled = setup::run(inputs, &mut connection)?;
     connection
         .enter_pipeline()
         .map_err(|error| failed(inputs.server, error))?;
+    let found = setup::run(inputs, &mut connection)?;
+    let mut watch = SettingsWatch::new(inputs.options, &encoding, found.pooled);
+    watch.disregard(&connection);
     Ok(Established {
         connection,
         _fd: fd,
         version,
-        pooled,
+        pooled: found.pooled,
+        locale: found.locale.map(Rc::new),
+        renewal: Renewal::new(inputs.options, &encoding, version, found.pooled),
+        watch,
     })
 }
 

@@ -4,10 +4,11 @@
 //! wants its answer.
 
 use crate::model::copy::line_of_context;
-use crate::model::error::FdwError;
+use crate::model::error::{Diag, FdwError};
+use crate::model::sql::Sql;
 use crate::pq::{Answer, Connection, Flush, PgResult, ResultStatus};
-use crate::remote::queue::{remote_error, Role};
-use crate::remote::statement::{add_context, CopyIn};
+use crate::remote::queue::{error_of, Failure, Role};
+use crate::remote::statement::{add_context, CopyIn, Subject};
 use crate::remote::{pending, spare};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -46,6 +47,8 @@ pub struct Running {
     /// Its first rows have been moved to `data`; the rows it is about grow.
     copy: CopyIn,
     role: Role,
+    /// The level that its error would spoil.
+    pub level: i32,
     phase: Phase,
     /// Data to send, with the number of bytes of the first piece that have been handed over.
     data: VecDeque<Vec<u8>>,
@@ -60,14 +63,21 @@ pub struct Running {
     /// Ask the shard to forget the data.
     stopped: bool,
     pub result: Option<PgResult>,
-    pub error: Option<FdwError>,
+    error: Option<FdwError>,
+    /// The shard has ended the session, with this.
+    pub farewell: Option<Box<Diag>>,
     /// Times that the shard has answered.
     pub answers: u64,
 }
 
 impl Running {
     /// Begins; every answer of the pipeline must have been read.
-    pub fn start(connection: &mut Connection, mut copy: CopyIn, role: Role) -> Sent<Running> {
+    pub fn start(
+        connection: &mut Connection,
+        mut copy: CopyIn,
+        role: Role,
+        level: i32,
+    ) -> Sent<Running> {
         let text = copy.sql.to_c_string()?;
         connection
             .exit_pipeline()
@@ -78,6 +88,7 @@ impl Running {
         let mut running = Running {
             copy,
             role,
+            level,
             phase: Phase::Starting,
             data: VecDeque::new(),
             offset: 0,
@@ -89,6 +100,7 @@ impl Running {
             stopped: false,
             result: None,
             error: None,
+            farewell: None,
             answers: 0,
         };
         running.add(running.copy.format.header().to_vec());
@@ -144,6 +156,17 @@ impl Running {
         self.held
     }
 
+    /// Its error, once.
+    pub fn take_failure(&mut self) -> Option<Failure> {
+        let level = self.level;
+        self.error.take().map(|error| Failure { level, error })
+    }
+
+    /// Text and subject.
+    pub fn what(&self) -> (&Sql, &Subject) {
+        (&self.copy.sql, &self.copy.subject)
+    }
+
     pub fn role(&self) -> &Role {
         &self.role
     }
@@ -171,7 +194,7 @@ impl Running {
                 if self.phase == Phase::Starting && starts {
                     self.phase = Phase::Sending;
                 } else {
-                    self.note(server, result);
+                    self.note(connection, server, result)?;
                     self.phase = Phase::Ending;
                     self.forget_data();
                 }
@@ -233,11 +256,15 @@ impl Running {
         self.held = 0;
     }
 
-    fn note(&mut self, server: &[u8], result: PgResult) {
+    fn note(&mut self, connection: &Connection, server: &[u8], result: PgResult) -> Sent<()> {
         if result.status().is_success() {
             self.result = Some(result);
-            return;
+            return Ok(());
         }
+        let error = match error_of(server, &result, connection) {
+            Ok(error) => error,
+            Err(end) => return Err(end.note(&mut self.farewell)),
+        };
         let diag = result.diag();
         let mut subject = self.copy.subject.clone();
         // Lines of the COPY are rows of the statement.
@@ -250,9 +277,9 @@ impl Running {
                 subject.rows = Some((row, row));
             }
         }
-        let error = remote_error(server, diag);
         let error = add_context(error, server, &self.copy.sql, &subject);
         self.error.get_or_insert(error);
+        Ok(())
     }
 }
 

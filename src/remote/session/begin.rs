@@ -1,12 +1,12 @@
 //! Connecting and the beginning of remote transactions.
 
 use super::Session;
-use crate::model::error::Result;
+use crate::model::error::{FdwError, Result};
 use crate::model::option::Isolation;
 use crate::model::sql::Sql;
 use crate::pg::{guc, xact};
 use crate::remote::connect;
-use crate::remote::queue::{is_farewell, Queue, Role};
+use crate::remote::queue::{Queue, Role, BEGINNING};
 use crate::remote::statement::Statement;
 use crate::remote::stats::FlushCause;
 
@@ -20,32 +20,60 @@ const ISOLATION_NAMES: [&str; 4] = [
 
 impl Session {
     pub(super) fn begin(&self, level: i32) -> Result<()> {
-        let reused = self.connect()?;
+        let mut reused = self.connect()?;
         // Inside a savepoint nobody can tell whether READ ONLY is meant for all of the transaction: `enter` sets it there.
         let read_only = level == 1 && xact::is_read_only();
         let begin = self.begin_statement(read_only);
         if reused && !self.begin_answered(&begin)? {
             // The one silent reconnect: nothing of this transaction has been sent to the shard that could be lost.
             self.connect()?;
-            self.queue(&begin, Role::Forget)?;
-        } else if !reused {
-            self.queue(&begin, Role::Forget)?;
+            reused = false;
         }
         self.state.borrow_mut().depth.begin(level);
-        let pooled = self
-            .state
-            .borrow()
-            .link
-            .as_ref()
-            .is_some_and(|link| link.pooled);
-        if pooled {
-            for setting in connect::of_transaction(&self.options) {
-                self.queue(&Statement::plain(setting), Role::Forget)?;
-            }
+        if !reused {
+            self.queue_begin(&begin, Role::Forget)?;
         }
         let mut state = self.state.borrow_mut();
         state.read_only_at = read_only.then_some(1);
         Ok(())
+    }
+
+    /// Adds BEGIN, and the settings that may have been changed since they were made.
+    fn queue_begin(&self, begin: &Statement, role: Role) -> Result<()> {
+        let settings = {
+            let mut state = self.state.borrow_mut();
+            state.link.as_mut().map(|link| {
+                let is_unsettled = link.watch.is_unsettled;
+                if link.pooled {
+                    // Those of another session.
+                    link.watch.disregard(&link.connection);
+                }
+                match is_unsettled {
+                    true => link.renewal.all.clone(),
+                    false => link.renewal.unreported.clone(),
+                }
+            })
+        };
+        self.queue_for(BEGINNING, begin, role)?;
+        match settings {
+            Some(settings) => self.queue_for(BEGINNING, &Statement::kept(settings), Role::Forget),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the settings once more where functions on the shard are known to change them: before rows are asked for, and
+    /// before rows are written, which may call functions.
+    pub(in crate::remote) fn renew_settings(&self) -> Result<()> {
+        let settings = {
+            let state = self.state.borrow();
+            let link = state.link.as_ref();
+            link.filter(|link| link.watch.is_unsettled && state.depth.is_open())
+                .map(|link| link.renewal.all.clone())
+        };
+        match settings {
+            Some(settings) => self.queue(&Statement::kept(settings), Role::Forget),
+            None => Ok(()),
+        }
     }
 
     /// Makes the connection if there is none. Returns whether an older one is used again.
@@ -53,8 +81,7 @@ impl Session {
         {
             let mut state = self.state.borrow_mut();
             if let Some(link) = &mut state.link {
-                // A shard that has gone away in the meantime has often said so.
-                let alive = link.connection.consume_input().is_ok() && link.connection.is_ok();
+                let alive = link.connection.is_alive();
                 if alive && state.queue.is_empty() && !self.stale.get() {
                     return Ok(true);
                 }
@@ -65,6 +92,7 @@ impl Session {
         let application_name = guc::application_name();
         self.forget_relations();
         let link = connect::connect(&self.inputs(self.user.get(), &application_name))?;
+        self.locale.replace(link.locale.clone());
         self.state.borrow_mut().link = Some(link);
         Ok(false)
     }
@@ -73,7 +101,7 @@ impl Session {
     pub(super) fn begin_answered(&self, begin: &Statement) -> Result<bool> {
         let ticket = self.state.borrow_mut().queue.new_ticket();
         let sent = self
-            .queue(begin, Role::Ticket(ticket))
+            .queue_begin(begin, Role::Ticket(ticket))
             .and_then(|()| self.end_message());
         if sent.is_ok() {
             self.wait_until(|state| {
@@ -81,20 +109,16 @@ impl Session {
             })?;
         }
         let mut state = self.state.borrow_mut();
-        state.lost = None;
         match state.queue.take_answer(ticket) {
-            _ if state.link.is_none() => Ok(false),
             Some(Err(error)) => {
                 state.link = None;
-                if is_farewell(&error) {
-                    return Ok(false);
-                }
                 Err(error)
             }
+            _ if state.link.is_none() => Ok(false),
             Some(Ok(_)) => Ok(true),
             None => Err(sent
                 .err()
-                .unwrap_or_else(|| self.lost_error(b"BEGIN was not answered"))),
+                .unwrap_or_else(|| FdwError::lost(&self.name, b"BEGIN was not answered"))),
         }
     }
 

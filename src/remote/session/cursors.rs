@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::model::error::Result;
+use crate::pg::backend;
 use crate::remote::cursor::CursorState;
 use crate::remote::queue::Role;
 use crate::remote::statement::Statement;
@@ -21,24 +22,37 @@ impl Session {
     }
 
     /// Declares the registered cursors that `which` names and that have not been declared, so that what is sent
-    /// next stays invisible to them.
+    /// next stays invisible to them. Those of deeper levels than the remote transaction has are left alone: an error of theirs
+    /// would spoil a level that has no part in it. And an error of other portals' scans, which may be read later or never, must
+    /// not be that of the statement which is at work.
     pub(in crate::remote) fn declare_where(
         &self,
         which: impl Fn(&CursorState) -> bool,
     ) -> Result<()> {
-        let waiting: Vec<_> = self
-            .state
-            .borrow()
-            .cursors
-            .iter()
-            .filter_map(Weak::upgrade)
-            .filter(|cursor| cursor.can_be_declared() && which(cursor))
-            .collect();
-        for cursor in waiting {
+        let depth = self.depth();
+        let waiting = self.undeclared(|cursor| cursor.level() <= depth && which(cursor));
+        if waiting.is_empty() {
+            return Ok(());
+        }
+        let portal = backend::active_portal();
+        let (own, others): (Vec<_>, Vec<_>) = waiting
+            .into_iter()
+            .partition(|cursor| cursor.portal == portal);
+        self.declare_apart(others)?;
+        for cursor in own {
             self.queue(&cursor.declaration(), Role::Forget)?;
-            cursor.declared(self.depth());
+            cursor.declared(depth);
         }
         Ok(())
+    }
+
+    /// The registered cursors that `which` names, and that can be declared.
+    pub(super) fn undeclared(&self, which: impl Fn(&CursorState) -> bool) -> Vec<Rc<CursorState>> {
+        let state = self.state.borrow();
+        let registered = state.cursors.iter().filter_map(Weak::upgrade);
+        registered
+            .filter(|cursor| cursor.can_be_declared() && which(cursor))
+            .collect()
     }
 
     /// Depth of the remote transaction: 1 at its top, one more for each savepoint.

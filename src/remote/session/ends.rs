@@ -3,13 +3,13 @@
 use super::Session;
 use crate::model::error::{FdwError, Result};
 use crate::pq::CancelRequest;
-use crate::remote::queue::{Reply, Role};
+use crate::remote::queue::{Reply, Role, COMMIT};
 use crate::remote::statement::Statement;
 use pgrx::pg_sys::Oid;
 use std::rc::Weak;
 
 impl Session {
-    /// The subtransaction at `level` is about to end well.
+    /// The subtransaction at `level` is about to end well: nothing may be wrong with what it has done.
     pub(in crate::remote) fn pre_commit_sub(&self, level: i32) -> Result<()> {
         if self
             .pending
@@ -22,20 +22,33 @@ impl Session {
                 self.name
             )));
         }
-        if self.state.borrow().depth.get() >= level {
-            self.check()?;
-            self.close_cursors()?;
-            self.queue(
-                &Statement::plain(format!("RELEASE SAVEPOINT s{level}").as_str()),
-                Role::Forget,
-            )?;
-            self.end_message()?;
+        let state = self.state.borrow();
+        // An error of an outer level is for its own statement.
+        match state.lost.iter().find(|failure| failure.level >= level) {
+            Some(failure) => Err(failure.error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// The subtransaction at `level` has ended well, on all servers: what it did belongs to the level above. A connection that
+    /// turns out to be lost is lost for that.
+    pub(in crate::remote) fn commit_sub(&self, level: i32) {
+        let was_used = {
+            let mut state = self.state.borrow_mut();
+            state.queue.leave_level(level);
+            state.depth.commit_sub(level)
+        };
+        if was_used {
+            let release = format!("RELEASE SAVEPOINT s{level}");
+            let _ = self
+                .close_cursors()
+                .and_then(|()| self.queue(&Statement::plain(release.as_str()), Role::Forget))
+                .and_then(|()| self.end_message());
         }
         for question in self.copyable.borrow().values() {
             question.leave_level(level);
         }
         let mut state = self.state.borrow_mut();
-        state.depth.commit_sub(level);
         for cursor in state.cursors.iter().filter_map(Weak::upgrade) {
             cursor.leave_level(level);
         }
@@ -43,50 +56,53 @@ impl Session {
             *of = (*of).min(level - 1);
         }
         state.leave_read_only(level);
-        Ok(())
     }
 
     /// The subtransaction at `level` is undone: drops what waits, and says whether the shard must hear of it.
     pub(in crate::remote) fn abort_sub_locally(&self, level: i32) -> bool {
         self.drop_pending(level);
         let mut state = self.state.borrow_mut();
-        let used = state.depth.get() >= level;
-        if used {
-            state.cursors.retain(|cursor| {
-                cursor.upgrade().is_some_and(|cursor| {
-                    let survives = cursor.level() < level;
-                    match survives {
-                        true => cursor.undo_level(level),
-                        false => cursor.forget(),
-                    }
-                    survives
-                })
-            });
-            state.closing.retain(|(of, _)| *of < level);
-        }
+        state.cursors.retain(|cursor| {
+            cursor.upgrade().is_some_and(|cursor| {
+                let survives = cursor.level() < level;
+                match survives {
+                    true => cursor.undo_level(level),
+                    false => cursor.forget(),
+                }
+                survives
+            })
+        });
+        state.closing.retain(|(of, _)| *of < level);
         state.leave_read_only(level);
-        used
+        state.depth.get() >= level
     }
 
-    /// The savepoint of `level` has been rolled back.
+    /// The subtransaction at `level` has been undone, on the shard too if it got so far. None of its errors stays.
     pub(in crate::remote) fn rolled_back_to(&self, level: i32) {
         for question in self.copyable.borrow().values() {
             question.undo_level(level);
         }
         let mut state = self.state.borrow_mut();
-        state.depth.abort_sub(level);
-        state.queue.forget_answers();
-        if state.lost.as_ref().is_some_and(|lost| lost.level >= level) {
-            state.lost = None;
-            if state.link.is_none() {
-                // Lost with all it had done, which was nothing that the outer levels asked for.
-                state.depth.end();
-                state.wrote = false;
-                state.closing.clear();
-                for cursor in state.cursors.iter().filter_map(Weak::upgrade) {
-                    cursor.undeclare();
-                }
+        let was_used = state.depth.abort_sub(level);
+        if was_used {
+            state.queue.forget_answers();
+        }
+        let was_lost = !state.lost.is_empty();
+        state.lost.retain(|failure| failure.level < level);
+        let is_new = was_lost && state.lost.is_empty() && state.link.is_none();
+        if is_new {
+            // Lost with all it had done, which was nothing that the outer levels asked for.
+            state.depth.end();
+            state.wrote = false;
+            state.closing.clear();
+            for cursor in state.cursors.iter().filter_map(Weak::upgrade) {
+                cursor.undeclare();
             }
+        }
+        if was_used || is_new {
+            // With it went the locks that kept answers true.
+            self.part.set(self.part.get() + 1);
+            self.forget_order();
         }
     }
 
@@ -119,7 +135,7 @@ impl Session {
         }
         let mut state = self.state.borrow_mut();
         state.depth.end();
-        state.lost = None;
+        state.lost.clear();
         state.read_only_at = None;
         state.wrote = false;
         for cursor in state
@@ -131,8 +147,12 @@ impl Session {
         }
         state.closing.clear();
         state.queue.forget_answers();
+        self.part.set(self.part.get() + 1);
+        self.is_doubtful.set(false);
+        self.had_violation.set(false);
         self.asked_by.set((0, Oid::INVALID));
         self.has_ordered.set(false);
+        self.alternations.set(0);
         self.restricted.set(false);
         if self.stale.get() || !self.options.keep_connections || !state.queue.is_empty() {
             state.link = None;
@@ -141,15 +161,8 @@ impl Session {
 
     /// Closes a connection whose state is in doubt. Its remote transaction, if one is open, is lost.
     pub(in crate::remote) fn give_up(&self, reason: &[u8]) {
-        let error = self.lost_error(reason);
+        let error = FdwError::lost(&self.name, reason);
         self.state.borrow_mut().lose_connection(error);
-    }
-
-    pub(super) fn lost_error(&self, detail: &[u8]) -> FdwError {
-        FdwError::Lost {
-            server: self.name.clone(),
-            detail: detail.to_vec(),
-        }
     }
 
     /// Is nobody in the middle of using the session? Not so when the process ends inside a wait.
@@ -179,13 +192,10 @@ impl Session {
     /// Sends COMMIT. None: it could not be sent, and the session is lost.
     pub(in crate::remote) fn send_commit(&self) -> Option<u64> {
         let ticket = self.state.borrow_mut().queue.new_ticket();
-        self.queue(
-            &Statement::plain("COMMIT TRANSACTION"),
-            Role::Ticket(ticket),
-        )
-        .and_then(|()| self.end_message())
-        .ok()
-        .map(|()| ticket)
+        self.queue(&Statement::plain(COMMIT), Role::Ticket(ticket))
+            .and_then(|()| self.end_message())
+            .ok()
+            .map(|()| ticket)
     }
 
     pub(in crate::remote) fn take_answer(&self, ticket: u64) -> Option<Reply> {
@@ -202,12 +212,16 @@ impl Session {
         CancelRequest::start(&state.link.as_ref()?.connection).ok()
     }
 
-    /// Sends the statements that undo, after everything before has been answered.
-    pub(in crate::remote) fn send_undo(&self, statements: &[Statement]) {
+    /// Sends the statements that undo `level`, after everything before has been answered. By now it may be known that the
+    /// shard did not get so far.
+    pub(in crate::remote) fn send_undo(&self, level: i32, statements: &[Statement]) {
         {
             let mut state = self.state.borrow_mut();
             state.queue.forget_answers();
             state.errors_before_undo = state.errors;
+            if state.depth.get() < level {
+                return;
+            }
         }
         for statement in statements {
             if self.queue(statement, Role::Forget).is_err() {

@@ -1,22 +1,27 @@
 //! Messages: what is sent together, and waiting for the answers.
 
-use super::{Lost, Session, State};
+use super::{Session, State};
 use crate::model::error::{FdwError, Result};
 use crate::model::socket::{Interest, Socket};
 use crate::pg::version::WaitEvent;
 use crate::pg::wait;
-use crate::remote::queue::Role;
+use crate::remote::queue::{Failure, Role, BEGINNING};
 use crate::remote::statement::{CopyIn, Statement};
 use crate::remote::{notice, relation};
 use std::time::Instant;
 
 impl Session {
-    /// Adds a statement to the current message.
+    /// Adds a statement to the current message. An error of it spoils the remote transaction at its present depth.
     pub(in crate::remote) fn queue(&self, statement: &Statement, role: Role) -> Result<()> {
+        self.queue_for(self.depth(), statement, role)
+    }
+
+    /// Adds a statement whose error spoils `level`.
+    pub(super) fn queue_for(&self, level: i32, statement: &Statement, role: Role) -> Result<()> {
         let mut state = self.state.borrow_mut();
         let State { link, queue, .. } = &mut *state;
         let sent = match link {
-            Some(link) => queue.send(&mut link.connection, statement, role),
+            Some(link) => queue.send(&mut link.connection, statement, role, level),
             None => Err(b"there is no connection".to_vec()),
         };
         self.lose_on_error(&mut state, sent)
@@ -25,9 +30,11 @@ impl Session {
     /// Adds rows of a COPY, and sends what the socket takes.
     pub(in crate::remote) fn queue_copy(&self, copy: CopyIn, role: Role) -> Result<()> {
         let mut state = self.state.borrow_mut();
-        let State { link, queue, .. } = &mut *state;
+        let State {
+            link, queue, depth, ..
+        } = &mut *state;
         let sent = match link {
-            Some(link) => queue.copy(&mut link.connection, copy, role),
+            Some(link) => queue.copy(&mut link.connection, copy, role, depth.get()),
             None => Err(b"there is no connection".to_vec()),
         };
         self.lose_on_error(&mut state, sent)?;
@@ -53,24 +60,27 @@ impl Session {
         sent: std::result::Result<(), Vec<u8>>,
     ) -> Result<()> {
         let Err(reason) = sent else { return Ok(()) };
-        let bad = state
-            .link
-            .as_ref()
-            .is_none_or(|link| link.connection.is_bad());
-        let error = match bad {
-            true => self.lost_error(&reason),
-            false => FdwError::Protocol {
-                message: format!("could not send a statement to server \"{}\"", self.name),
-                detail: Some(reason),
-            },
+        let State { link, queue, .. } = &mut *state;
+        let error = match link {
+            None => FdwError::lost(&self.name, reason),
+            Some(link) if link.connection.is_bad() => {
+                queue.loss(&mut link.connection, &self.server.name, reason)
+            }
+            Some(_) => {
+                let error = FdwError::Protocol {
+                    message: format!("could not send a statement to server \"{}\"", self.name),
+                    detail: Some(reason),
+                };
+                // The statement may carry rows of an outer level, whoever gets this error.
+                state.lose(Failure {
+                    level: state.depth.get(),
+                    error: error.clone(),
+                });
+                return Err(state.check().err().unwrap_or(error));
+            }
         };
-        if bad {
-            state.lose_connection(error.clone());
-        } else {
-            // The statement may carry rows of an outer level, whoever gets this error.
-            state.lose(error.clone());
-        }
-        Err(state.lost.as_ref().map_or(error, |lost| lost.error.clone()))
+        state.lose_connection(error.clone());
+        Err(state.check().err().unwrap_or(error))
     }
 
     /// Sends and reads what can be done without waiting, and notes errors.
@@ -78,17 +88,35 @@ impl Session {
         let mut state = self.state.borrow_mut();
         let State { link, queue, .. } = &mut *state;
         let Some(link) = link else { return };
-        let alive = queue.advance(&mut link.connection, &self.server.name);
+        let alive = queue.advance(&mut link.connection, &mut link.watch, &self.server.name);
         self.counters.add_round_trips(queue.take_round_trips());
-        if let Some(error) = state.queue.take_error() {
-            if relation::may_mean_change(error.sqlstate()) {
+        if state.queue.take_types_changed() {
+            self.is_doubtful.set(true);
+        }
+        if let Some(failure) = state.queue.take_error() {
+            let sqlstate = failure.error.sqlstate();
+            let is_first_violation =
+                relation::is_violation(sqlstate) && !self.had_violation.replace(true);
+            if is_first_violation || relation::may_mean_change(sqlstate) {
                 self.forget_relations();
             }
-            state.lose(error);
+            state.lose(failure);
         }
-        if let Err(reason) = alive {
-            let error = self.lost_error(&reason);
-            state.lose_connection(error);
+        if let Err(loss) = alive {
+            state.lose_connection(loss);
+        }
+    }
+
+    /// Notes that the shard has ended the session, if it has said so while nothing was under way: it does before it closes the
+    /// connection.
+    pub(in crate::remote) fn look_for_end(&self) {
+        self.advance();
+        let mut state = self.state.borrow_mut();
+        let State { link, queue, .. } = &mut *state;
+        let Some(link) = link else { return };
+        if queue.is_empty() && link.connection.farewell().is_some() {
+            let loss = queue.loss(&mut link.connection, &self.server.name, Vec::new());
+            state.lose_connection(loss);
         }
     }
 
@@ -132,24 +160,48 @@ impl Session {
 }
 
 impl State {
-    /// Notes an error that spoils the remote transaction at its present depth.
-    pub(super) fn lose(&mut self, error: FdwError) {
-        self.errors += 1;
-        let level = self.depth.get();
-        if self.lost.is_none() {
-            self.lost = Some(Lost { level, error });
+    /// Is the remote transaction still good? Else the error that came first.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.lost.first() {
+            Some(failure) => Err(failure.error.clone()),
+            None => Ok(()),
         }
+    }
+
+    /// Notes an error that spoils the remote transaction at a level of nesting and deeper. Savepoints below that level, if
+    /// there are any on their way, will not be set.
+    pub(super) fn lose(&mut self, failure: Failure) {
+        self.errors += 1;
+        if failure.level == BEGINNING {
+            return self.lose_connection(failure.error);
+        }
+        self.depth.fall_to(failure.level);
+        self.spoil(failure);
     }
 
     /// Drops the connection. With a remote transaction open, all of that is lost.
     pub(super) fn lose_connection(&mut self, error: FdwError) {
         self.link = None;
-        self.queue.abandon();
-        let level = self.depth.begun_at();
-        match &mut self.lost {
-            Some(lost) => lost.level = lost.level.min(level),
-            None => self.lost = Some(Lost { level, error }),
+        self.queue.abandon(&error);
+        if self.depth.is_open() {
+            let level = self.depth.begun_at();
+            self.spoil(Failure { level, error });
         }
+    }
+
+    fn spoil(&mut self, failure: Failure) {
+        if self.lost.iter().all(|lost| lost.level > failure.level) {
+            self.lost.push(failure);
+        }
+    }
+
+    /// Forgets the error that has spoiled `level`, if the shard needs only a rollback to the savepoint of that level to go on.
+    pub(super) fn pardon(&mut self, level: i32) -> bool {
+        let can_go_on = self.link.is_some() && self.lost.len() == 1 && self.lost[0].level == level;
+        if can_go_on {
+            self.lost.clear();
+        }
+        can_go_on
     }
 
     pub(super) fn leave_read_only(&mut self, level: i32) {

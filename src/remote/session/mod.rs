@@ -3,14 +3,17 @@
 mod begin;
 mod cursors;
 mod ends;
+mod locale;
 mod messages;
 mod rows;
+mod savepoint;
 
 pub use messages::drain_all;
 pub(super) use messages::wait_for;
 
 use crate::model::depth::Depth;
 use crate::model::error::{FdwError, Result};
+use crate::model::locale::DatabaseLocale;
 use crate::model::option::{MappingOptions, ServerOptions};
 use crate::model::socket::Socket;
 use crate::model::sql::Sql;
@@ -22,7 +25,7 @@ use crate::remote::copyable::CopyQuestion;
 use crate::remote::cursor::CursorState;
 use crate::remote::key::RemoteKey;
 use crate::remote::pending::PendingRows;
-use crate::remote::queue::{Queue, Role};
+use crate::remote::queue::{Failure, Queue, Role};
 use crate::remote::relation::{Known, RemoteRelation};
 use crate::remote::statement::Statement;
 use crate::remote::stats::{Counters, FlushCause};
@@ -34,19 +37,15 @@ use std::rc::{Rc, Weak};
 /// How everybody holds a session.
 pub type SessionRef = Rc<Session>;
 
-/// An error that has made the remote transaction useless at a nesting level and above.
-struct Lost {
-    level: i32,
-    error: FdwError,
-}
-
 /// The changing part of a session.
 #[derive(Default)]
 pub(super) struct State {
     pub link: Option<Established>,
     pub queue: Queue,
     pub depth: Depth,
-    lost: Option<Lost>,
+    /// What has made the remote transaction useless at a nesting level and deeper, one for each level at most, the deepest
+    /// and oldest first.
+    lost: Vec<Failure>,
     /// Level at which the remote transaction became READ ONLY.
     read_only_at: Option<i32>,
     /// Has the remote transaction changed data?
@@ -81,11 +80,24 @@ pub struct Session {
     pub(super) keys: RefCell<Known<RemoteKey>>,
     /// By text of the question.
     copyable: RefCell<HashMap<Rc<Sql>, Rc<CopyQuestion>>>,
+    /// Number of the present part of a remote transaction: another one after each rollback to a savepoint, and in each
+    /// transaction.
+    pub(super) part: Cell<u64>,
+    /// The shard has refused what its answers had said, and will say until the remote transaction ends.
+    pub(super) is_doubtful: Cell<bool>,
+    /// A constraint has been violated in this remote transaction.
+    pub(super) had_violation: Cell<bool>,
     /// The last command that asked about all relations below one: its id, and that relation.
     pub(super) asked_by: Cell<(u32, Oid)>,
     /// Have rows been kept whose place among others may matter?
     has_ordered: Cell<bool>,
+    /// How often rows have been sent before others because it was not known whether their order matters.
+    alternations: Cell<u32>,
     counters: Rc<Counters>,
+    /// Locale of the shard's database, as the last connection has found it.
+    locale: RefCell<Option<Rc<DatabaseLocale>>>,
+    /// Start of the statement whose planning could not connect, 0 for none.
+    unreachable_at: Cell<i64>,
 }
 
 impl Session {
@@ -112,9 +124,15 @@ impl Session {
             relations: RefCell::default(),
             keys: RefCell::default(),
             copyable: RefCell::default(),
+            part: Cell::new(0),
+            is_doubtful: Cell::new(false),
+            had_violation: Cell::new(false),
             asked_by: Cell::new((0, Oid::INVALID)),
             has_ordered: Cell::new(false),
+            alternations: Cell::new(0),
             counters,
+            locale: RefCell::default(),
+            unreachable_at: Cell::new(0),
         }
     }
 
@@ -179,7 +197,7 @@ impl Session {
         }
         self.stale.set(true);
         if let Ok(mut state) = self.state.try_borrow_mut() {
-            if !state.depth.is_open() && state.lost.is_none() {
+            if !state.depth.is_open() {
                 state.link = None;
             }
         }
@@ -235,10 +253,7 @@ impl Session {
 
     /// Is the remote transaction still good for the running statement?
     pub fn check(&self) -> Result<()> {
-        match &self.state.borrow().lost {
-            Some(lost) => Err(lost.error.clone()),
-            None => Ok(()),
-        }
+        self.state.borrow().check()
     }
 
     /// Connects, begins the remote transaction and sets savepoints, as far as the current local level needs it.
@@ -257,13 +272,8 @@ impl Session {
         if depth.get() < level {
             self.flush_where(FlushCause::Savepoint, |_| true)?;
             self.drain()?;
-            self.declare_where(|_| true)?;
             for savepoint in depth.missing(level) {
-                self.queue(
-                    &Statement::plain(format!("SAVEPOINT s{savepoint}").as_str()),
-                    Role::Savepoint,
-                )?;
-                self.state.borrow_mut().depth.deepen(savepoint);
+                self.set_savepoint(savepoint)?;
             }
         }
         self.enter_read_only(level)
@@ -280,11 +290,35 @@ impl Session {
         self.ask(statement)
     }
 
+    /// Runs a statement between two others in the same message, and returns its answer. It must not change data.
+    pub fn execute_between(
+        &self,
+        before: &Statement,
+        statement: &Statement,
+        after: &Statement,
+    ) -> Result<PgResult> {
+        self.enter()?;
+        self.flush_where(FlushCause::Barrier, |_| true)?;
+        self.close_cursors()?;
+        self.renew_settings()?;
+        self.queue(before, Role::Forget)?;
+        let ticket = self.state.borrow_mut().queue.new_ticket();
+        self.queue(statement, Role::Ticket(ticket))?;
+        self.queue(after, Role::Forget)?;
+        self.answer_to(ticket)
+    }
+
     /// Sends a statement as the last of the current message, and waits for its answer.
     pub(super) fn ask(&self, statement: &Statement) -> Result<PgResult> {
         self.close_cursors()?;
+        self.renew_settings()?;
         let ticket = self.state.borrow_mut().queue.new_ticket();
         self.queue(statement, Role::Ticket(ticket))?;
+        self.answer_to(ticket)
+    }
+
+    /// Ends the message, and waits for the answer to a statement of it.
+    fn answer_to(&self, ticket: u64) -> Result<PgResult> {
         self.end_message()?;
         self.wait_until(|state| {
             state.queue.has_answer(ticket) || state.queue.is_empty() || state.link.is_none()
@@ -298,7 +332,7 @@ impl Session {
             Some(Err(error)) => Err(self.check().err().unwrap_or(error)),
             None => {
                 self.check()?;
-                Err(self.lost_error(b"no answer arrived"))
+                Err(FdwError::lost(&self.name, b"no answer arrived"))
             }
         }
     }

@@ -11,6 +11,10 @@ use crate::remote::statement::{Statement, Subject};
 use crate::remote::stats::FlushCause;
 use std::rc::Rc;
 
+/// So often rows of different tables may go in the order of their statements, as batches of their own, before the shard is
+/// asked whether they must. A short transaction asks for nothing.
+const MOST_ALTERNATIONS: u32 = 8;
+
 impl Session {
     /// Makes a relation buffer known, so that barriers find it.
     pub fn add_pending(&self, rows: Rc<dyn PendingRows>) {
@@ -101,6 +105,34 @@ impl Session {
         waiting.cloned().collect()
     }
 
+    /// Have rows of different tables been sent in the order of their statements so often, for want of knowledge, that it pays
+    /// to ask the shard?
+    pub fn should_ask_for_order(&self) -> bool {
+        self.alternations.get() >= MOST_ALTERNATIONS
+    }
+
+    /// The shard has been asked: notes what the order of the rows in buffers that are kept may matter to.
+    pub fn note_order(&self, answers: impl Iterator<Item = (Rc<dyn PendingRows>, Kept)>) {
+        for (rows, kept) in answers {
+            rows.set_kept(kept);
+        }
+        self.alternations.set(0);
+        let is_ordered =
+            |rows: &Rc<dyn PendingRows>| rows.kept().is_some_and(|kept| kept.order != Order::Free);
+        let has_ordered = self.pending.borrow().iter().any(is_ordered);
+        self.has_ordered.set(has_ordered);
+    }
+
+    /// What was known of the order counts no more: the locks that kept it true may be gone.
+    pub(super) fn forget_order(&self) {
+        self.alternations.set(0);
+        let pending = self.pending.borrow();
+        for (rows, kept) in pending.iter().filter_map(|rows| Some((rows, rows.kept()?))) {
+            rows.set_kept(Kept::assumed(kept.relation));
+            self.has_ordered.set(true);
+        }
+    }
+
     /// Before a statement with this command id adds rows to a buffer that is kept: sends what must not be behind them.
     pub fn make_way(&self, rows: &Rc<dyn PendingRows>, command_id: u32) -> Result<()> {
         let Some(own) = rows.kept() else {
@@ -114,6 +146,10 @@ impl Session {
                 matters && other.command_id() < command_id
             });
             for other in others.iter().filter(|other| !is_same(other, rows)) {
+                let kept = other.kept();
+                if own.is_assumed || kept.is_some_and(|kept| kept.is_assumed) {
+                    self.alternations.set(self.alternations.get() + 1);
+                }
                 self.flush(other, FlushCause::Barrier)?;
             }
         }
@@ -172,8 +208,9 @@ impl Session {
         self.check()?;
         let written_by = rows.command_id();
         self.declare_where(|cursor| cursor.command_id <= written_by)?;
+        self.renew_settings()?;
         self.state.borrow_mut().wrote = true;
-        for batch in rows.take(cause) {
+        for batch in rows.take(cause)? {
             match batch {
                 Batch::Insert(batch) => {
                     self.count(cause, &batch.subject, batch.len());
@@ -254,9 +291,11 @@ impl Session {
 
     /// Is the remote transaction still good at the present level? An error of an outer one is for its own statement.
     pub(in crate::remote) fn check_level(&self) -> Result<()> {
-        match &self.state.borrow().lost {
-            Some(lost) if lost.level == xact::nest_level() => Err(lost.error.clone()),
-            _ => Ok(()),
+        let state = self.state.borrow();
+        let level = xact::nest_level();
+        match state.lost.iter().find(|failure| failure.level == level) {
+            Some(failure) => Err(failure.error.clone()),
+            None => Ok(()),
         }
     }
 

@@ -9,9 +9,6 @@ pub struct Probe {
     type_oid: Oid,
     send: Oid,
     descriptor: pg_sys::TupleDesc,
-    /// For values, and for what is made from them.
-    inputs: MemoryContext,
-    scratch: MemoryContext,
 }
 
 impl Probe {
@@ -36,8 +33,6 @@ impl Probe {
                 type_oid,
                 send,
                 descriptor,
-                inputs: MemoryContext::child_of(pg_sys::CurrentMemoryContext, c"inputs"),
-                scratch: MemoryContext::child_of(pg_sys::CurrentMemoryContext, c"probe"),
             }
         }
     }
@@ -56,7 +51,8 @@ impl Probe {
 
     /// The value as it is, and as a tuple holds it, that is with a short header where possible.
     pub fn check(&self, mut value: Datum) {
-        let _entered = self.scratch.enter();
+        let scratch = scratch();
+        let entered = scratch.enter();
         // SAFETY: the value has the type of the descriptor's only attribute.
         let (sent, packed) = unsafe {
             let sent = pg_sys::OidSendFunctionCall(self.send, value);
@@ -82,14 +78,16 @@ impl Probe {
                 );
             }
         }
-        self.scratch.reset();
+        drop(entered);
+        scratch.delete();
     }
 
     /// Calls `look` with the value that has this text form.
     pub fn with_input(&self, text: &str, look: impl FnOnce(&Probe, Datum)) {
         let text = CString::new(text).expect("no NUL");
         let (mut input, mut io_param) = (Oid::INVALID, Oid::INVALID);
-        let entered = self.inputs.enter();
+        let inputs = scratch();
+        let entered = inputs.enter();
         // SAFETY: the text is read by the type's own input function.
         let value = unsafe {
             pg_sys::getTypeInputInfo(self.type_oid, &mut input, &mut io_param);
@@ -97,12 +95,18 @@ impl Probe {
         };
         look(self, value);
         drop(entered);
-        self.inputs.reset();
+        inputs.delete();
     }
 
     pub fn check_text(&self, text: &str) {
         self.with_input(text, |probe, value| probe.check(value));
     }
+}
+
+/// Memory for values, or for what is made from them.
+fn scratch() -> MemoryContext {
+    // SAFETY: the current context outlives what a test enters inside it.
+    unsafe { MemoryContext::child_of(pg_sys::CurrentMemoryContext, c"probe") }
 }
 
 pub fn check_texts(type_oid: Oid, texts: &[&str]) {
