@@ -6,6 +6,8 @@
 mod common;
 #[path = "compare/driver.rs"]
 mod driver;
+#[path = "compare/expressions.rs"]
+mod expressions;
 #[path = "compare/literals.rs"]
 mod literals;
 #[path = "compare/outcome.rs"]
@@ -60,6 +62,9 @@ scenarios! {
     triggers
     nesting
     cursors
+    rescans
     functions
     plans
+    errors
+    settings
 }

@@ -53,7 +53,9 @@ impl Scene {
     fn sent(&self) -> Vec<String> {
         let queries = self.proxy.queries();
         self.proxy.reset();
-        let words = queries.iter().filter_map(|sql| {
+        // Settings are not for the table.
+        let statements = queries.iter().filter(|sql| !sql.contains("set_config"));
+        let words = statements.filter_map(|sql| {
             let mut words = sql.split_whitespace();
             let word = words.next()?;
             let rest = words.next().unwrap_or_default();

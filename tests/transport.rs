@@ -62,10 +62,11 @@ impl Scene {
         (tag, self.sent())
     }
 
-    /// The kinds of the statements that have passed, those in a row that are alike told once.
+    /// The kinds of the statements that have passed but for settings, those in a row that are alike told once.
     fn sent(&self) -> Vec<&'static str> {
         let mut kinds: Vec<&'static str> =
             self.proxy.queries().iter().map(|sql| kind(sql)).collect();
+        kinds.retain(|kind| *kind != "settings");
         kinds.dedup();
         kinds
     }
@@ -92,7 +93,8 @@ impl Scene {
 }
 
 fn kind(sql: &str) -> &'static str {
-    const KINDS: [(&str, &str); 8] = [
+    const KINDS: [(&str, &str); 9] = [
+        ("SELECT pg_catalog.set_config", "settings"),
         ("INSERT", "INSERT"),
         ("COPY", "COPY"),
         ("SELECT c.relkind", "question"),

@@ -225,7 +225,7 @@ impl Cluster {
         let errors = log
             .try_clone()
             .map_err(|e| format!("share the server log: {e}"))?;
-        let mut postgres = command(&self.setup.program("postgres"));
+        let mut postgres = self.setup.command("postgres");
         postgres
             .arg("-D")
             .arg(self.dir.join("data"))

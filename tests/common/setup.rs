@@ -12,6 +12,7 @@ pub struct Setup {
     settings: Vec<(String, String)>,
     initdb: Vec<String>,
     files: Vec<(String, String)>,
+    environment: Vec<(String, String)>,
 }
 
 impl Setup {
@@ -31,6 +32,7 @@ impl Setup {
             settings: Vec::new(),
             initdb: Vec::new(),
             files: Vec::new(),
+            environment: Vec::new(),
         }
     }
 
@@ -52,6 +54,45 @@ impl Setup {
         self
     }
 
+    /// Gives the server an environment variable.
+    pub fn env(mut self, name: &str, value: &str) -> Setup {
+        self.environment.push((name.to_string(), value.to_string()));
+        self
+    }
+
+    /// Gives the server these locales in UTF-8, as `de_DE`; C is always there. None: they cannot be made on this machine.
+    pub fn with_locales(self, names: &[&str]) -> Option<Setup> {
+        let shelf = cache_dir().join("locale");
+        std::fs::create_dir_all(&shelf).ok()?;
+        for name in names {
+            let locale = shelf.join(format!("{name}.utf8"));
+            if locale.exists() {
+                continue;
+            }
+            let fresh = shelf.join(format!("new-{}-{}", std::process::id(), next_number()));
+            let made = std::process::Command::new("localedef")
+                .args(["-i", name, "-f", "UTF-8"])
+                .arg(&fresh)
+                .output()
+                .ok()?;
+            if !made.status.success() {
+                return None;
+            }
+            // Another test may have been faster: then its locale serves as well.
+            if std::fs::rename(&fresh, &locale).is_err() {
+                let _ = std::fs::remove_dir_all(&fresh);
+            }
+        }
+        Some(self.env("LOCPATH", shelf.to_str()?))
+    }
+
+    /// A program of the installation, with the environment of the server.
+    pub(super) fn command(&self, name: &str) -> std::process::Command {
+        let mut command = command(&self.bin.join(name));
+        command.envs(self.environment.iter().cloned());
+        command
+    }
+
     /// Starts the server and waits until it accepts connections.
     pub fn start(self) -> Cluster {
         let dir = temp_dir();
@@ -66,10 +107,6 @@ impl Setup {
         let mut cluster = Cluster::prepared(self, dir);
         cluster.start_on_free_port();
         cluster
-    }
-
-    pub(super) fn program(&self, name: &str) -> PathBuf {
-        self.bin.join(name)
     }
 
     pub(super) fn settings(&self) -> &[(String, String)] {
@@ -119,7 +156,7 @@ impl Setup {
     }
 
     fn run_initdb(&self, data: &Path) {
-        let mut initdb = command(&self.bin.join("initdb"));
+        let mut initdb = self.command("initdb");
         initdb
             .arg("-D")
             .arg(data)

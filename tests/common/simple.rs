@@ -61,6 +61,12 @@ impl Fields {
         self.get('n')
     }
 
+    /// All fields as the server sent them, each behind its letter.
+    pub fn all(&self) -> Vec<String> {
+        let all = self.0.iter();
+        all.map(|(code, text)| format!("{code}: {text}")).collect()
+    }
+
     /// The cursor position in the statement, if the server gave one.
     pub fn position(&self) -> &str {
         self.get('P')

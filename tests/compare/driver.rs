@@ -5,7 +5,7 @@ use crate::outcome::Outcome;
 use crate::script::{parse, Item, Place, Scenario, Step, Table};
 use std::collections::BTreeMap;
 
-/// How rows are sent.
+/// How rows are sent, and how they are read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Way {
     pub batch_size: usize,
@@ -14,6 +14,8 @@ pub struct Way {
     pub copy_rows: usize,
     pub batch_bytes: &'static str,
     pub flush_policy: &'static str,
+    /// Rows come a few at a time, and what is scanned again is read from temporary files once it is large.
+    pub rescans: bool,
 }
 
 impl Way {
@@ -24,6 +26,7 @@ impl Way {
             copy_rows: 3000,
             batch_bytes: "1MB",
             flush_policy: "statement",
+            rescans: false,
         }
     }
 
@@ -35,6 +38,7 @@ impl Way {
             copy_rows: 1,
             batch_bytes,
             flush_policy: "statement",
+            rescans: false,
         }
     }
 }
@@ -43,14 +47,19 @@ impl std::fmt::Display for Way {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "batch_size {}, transport {}, copy_rows {}, batch_bytes {}, flush_policy {}",
-            self.batch_size, self.transport, self.copy_rows, self.batch_bytes, self.flush_policy
+            "batch_size {}, transport {}, copy_rows {}, batch_bytes {}, flush_policy {}, rescans {}",
+            self.batch_size,
+            self.transport,
+            self.copy_rows,
+            self.batch_bytes,
+            self.flush_policy,
+            self.rescans
         )
     }
 }
 
 /// The ways that every scenario runs in.
-pub const WAYS: [Way; 10] = [
+pub const WAYS: [Way; 11] = [
     Way::insert(1),
     Way::insert(2),
     Way::early(2, "1kB"),
@@ -75,6 +84,10 @@ pub const WAYS: [Way; 10] = [
     Way {
         flush_policy: "transaction",
         ..Way::insert(1000)
+    },
+    Way {
+        rescans: true,
+        ..Way::insert(7)
     },
 ];
 
@@ -142,6 +155,7 @@ impl Databases {
             Kind::Local => Side {
                 main: self.open("local"),
                 shards: Vec::new(),
+                fetch_size: None,
             },
             Kind::Foreign(way) => {
                 let mut main = self.open("sharded");
@@ -152,16 +166,26 @@ impl Databases {
                     ))
                     .expect_ok();
                 }
-                // As a default, which RESET ALL brings back.
-                main.run(&format!(
-                    "ALTER DATABASE sharded SET shard_fdw.copy_rows = {}",
-                    way.copy_rows
-                ))
-                .expect_ok();
+                let (work_mem, keeps_rows) = match way.rescans {
+                    true => ("64kB", "off"),
+                    false => ("4MB", "on"),
+                };
+                // As defaults, which RESET ALL brings back.
+                let copy_rows = way.copy_rows.to_string();
+                for (name, value) in [
+                    ("shard_fdw.copy_rows", copy_rows.as_str()),
+                    ("work_mem", work_mem),
+                    ("enable_material", keeps_rows),
+                    ("enable_memoize", keeps_rows),
+                ] {
+                    main.run(&format!("ALTER DATABASE sharded SET {name} = '{value}'"))
+                        .expect_ok();
+                }
                 let main = self.open("sharded");
                 Side {
                     main,
                     shards: SHARDS.iter().map(|name| self.open(name)).collect(),
+                    fetch_size: way.rescans.then_some(3),
                 }
             }
         };
@@ -184,6 +208,8 @@ pub enum Kind {
 pub struct Side {
     pub main: Simple,
     pub shards: Vec<Simple>,
+    /// An option of the foreign tables.
+    fetch_size: Option<u32>,
 }
 
 impl Side {
@@ -217,9 +243,11 @@ impl Side {
             }
             Some(client) => {
                 client.run(&stored).expect_ok();
+                let fetch_size = self.fetch_size.map(|rows| format!(", fetch_size '{rows}'"));
+                let options = format!("schema_name 'w'{}", fetch_size.unwrap_or_default());
                 self.main
                     .run(&format!(
-                        "CREATE FOREIGN TABLE {name} ({columns}) SERVER {shard} OPTIONS (schema_name 'w')"
+                        "CREATE FOREIGN TABLE {name} ({columns}) SERVER {shard} OPTIONS ({options})"
                     ))
                     .expect_ok();
             }
@@ -333,7 +361,7 @@ fn play(side: &mut Side, scenario: &Scenario) -> Record {
                 outcomes.push(
                     reply
                         .filter(|_| compared)
-                        .map(|reply| Outcome::of(&reply, &step.sql, step.loose)),
+                        .map(|reply| Outcome::of(&reply, &step.sql, step.depth)),
                 );
             }
         }

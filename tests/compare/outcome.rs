@@ -2,6 +2,18 @@
 
 use crate::common::{Fields, Reply, Statement};
 
+/// How much of an error is compared.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Depth {
+    /// The SQLSTATE.
+    Loose,
+    /// What it says, and of what, but not where it came from: the shard has other places.
+    #[default]
+    Usual,
+    /// All fields that a client gets.
+    Whole,
+}
+
 /// A statement's effect on its client.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
@@ -13,8 +25,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Rows without an order asked for are sorted; of a `loose` error only the SQLSTATE counts.
-    pub fn of(reply: &Reply, sql: &str, loose: bool) -> Outcome {
+    /// Rows without an order asked for are sorted; of an error counts as much as `depth` says.
+    pub fn of(reply: &Reply, sql: &str, depth: Depth) -> Outcome {
         let ordered = sql.to_uppercase().contains("ORDER BY");
         let mut statements = reply.statements.clone();
         let mut copied: Vec<Vec<u8>> = reply
@@ -36,15 +48,18 @@ impl Outcome {
                 .iter()
                 .map(|n| format!("{}: {}", n.severity(), n.message()))
                 .collect(),
-            error: reply.error.as_ref().map(|error| parts(error, loose)),
+            error: reply.error.as_ref().map(|error| parts(error, depth)),
             status: reply.status,
         }
     }
 }
 
-fn parts(error: &Fields, loose: bool) -> Vec<String> {
+fn parts(error: &Fields, depth: Depth) -> Vec<String> {
+    if depth == Depth::Whole {
+        return error.all();
+    }
     let mut parts = vec![error.sqlstate()];
-    if !loose {
+    if depth == Depth::Usual {
         parts.extend([
             error.message(),
             error.detail(),

@@ -1,7 +1,5 @@
 //! PL/pgSQL drawn at random: functions that write and call each other, loops that catch errors, cursors over tables that
-//! their loop writes to.
-//!
-//! A cursor is read first on the level that opened it: what begins to be read below a savepoint ends with its rollback.
+//! their loop writes to, and tables that the shard refuses to read or write.
 
 use crate::random::Author;
 
@@ -22,12 +20,46 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 ";
 
+/// Tables that cannot be used, as views of the side with local tables: they fail where the shard does.
+pub const REFUSED_LOCALLY: &str = "
+DROP SCHEMA IF EXISTS refused CASCADE;
+CREATE SCHEMA refused;
+CREATE FUNCTION refused.scan(state text) RETURNS TABLE (id int, v text) LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = state; END $$;
+CREATE FUNCTION refused.row() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = TG_ARGV[0]; END $$;
+CREATE VIEW refused.no_table AS SELECT id, v FROM refused.scan('42P01');
+CREATE VIEW refused.no_column AS SELECT id, v FROM refused.scan('42703');
+CREATE VIEW refused.no_right AS SELECT id, v FROM refused.scan('42501');
+CREATE TRIGGER a INSTEAD OF INSERT OR UPDATE OR DELETE ON refused.no_table FOR EACH ROW EXECUTE FUNCTION refused.row('42P01');
+CREATE TRIGGER a INSTEAD OF INSERT OR UPDATE OR DELETE ON refused.no_column FOR EACH ROW EXECUTE FUNCTION refused.row('42703');
+CREATE TRIGGER a INSTEAD OF INSERT OR UPDATE OR DELETE ON refused.no_right FOR EACH ROW EXECUTE FUNCTION refused.row('42501');
+";
+
+/// The same as foreign tables, and what they need on shard s1.
+pub const REFUSED_BY_SHARD: &str = "
+DROP SCHEMA IF EXISTS refused CASCADE;
+CREATE SCHEMA refused;
+CREATE FOREIGN TABLE refused.no_table (id int, v text) SERVER s1 OPTIONS (schema_name 'w', table_name 'nowhere');
+CREATE FOREIGN TABLE refused.no_column (id int, v text OPTIONS (column_name 'bay')) SERVER s1
+    OPTIONS (schema_name 'w', table_name 'u');
+CREATE FOREIGN TABLE refused.no_right (id int, v text) SERVER s1 OPTIONS (schema_name 'w');
+";
+pub const REFUSING_SHARD: &str = "
+CREATE TABLE w.secret (id int, v text);
+CREATE VIEW w.no_right AS SELECT id, v FROM w.secret;
+ALTER VIEW w.no_right OWNER TO alice;
+";
+
+/// What they fail with.
+pub const REFUSED: [&str; 3] = ["42P01", "42703", "42501"];
+
 impl Author {
     /// An anonymous block.
     pub fn program(&mut self) -> String {
         let body = self.sequence(3);
         format!(
-            "DO $$ DECLARE total bigint; i bigint; caught int := 0; r record; q record; c refcursor; BEGIN {body} \
+            "DO $$ DECLARE total bigint; i bigint; caught int := 0; r record; q record; c refcursor; d1 refcursor; d2 refcursor; d3 refcursor; BEGIN {body} \
              SELECT count(*) INTO total FROM t; RAISE NOTICE '% rows, % caught', total, caught; END $$"
         )
     }
@@ -38,13 +70,65 @@ impl Author {
     }
 
     fn piece(&mut self, depth: u64) -> String {
-        match self.dice.below(if depth == 0 { 4 } else { 9 }) {
+        match self.dice.below(if depth == 0 { 4 } else { 11 }) {
             0 => self.write(),
             1 => self.writing_query(),
             2 => self.write_loop(),
             3 => self.cursor(),
             4 | 5 => self.caught(depth - 1),
+            6 | 7 => self.refused(depth),
             _ => self.read_loop(depth - 1),
+        }
+    }
+
+    /// A statement that the shard refuses, if it is not a scan that nobody reads.
+    pub fn refused_statement(&mut self) -> String {
+        let table = ["no_table", "no_column", "no_right"][self.dice.below(3) as usize];
+        // A view has no ctid, which would be another error, and the column that is missing has to be named.
+        let place = ["no_table", "no_column"][self.dice.below(2) as usize];
+        match self.dice.below(7) {
+            0 => format!("UPDATE refused.{place} SET v = 'x' WHERE random() < 2"),
+            1 => format!("UPDATE refused.{place} SET v = 'x'"),
+            2 => format!("DELETE FROM refused.{place} WHERE v > '' AND random() < 2"),
+            // Under flush policy `transaction` the error would come later.
+            3 if !self.flawless => format!("INSERT INTO refused.{table} VALUES (1, 'x')"),
+            4 => format!("INSERT INTO u SELECT id, v FROM refused.{table}"),
+            _ => format!("SELECT count(v) FROM refused.{table}"),
+        }
+    }
+
+    /// The same in a block of its own, more often than not, with scans of outer levels that wait.
+    fn refused(&mut self, depth: u64) -> String {
+        let sql = self.refused_statement();
+        let (before, after) = (self.write(), self.write());
+        let from = self.dice.below(self.next_id + 1);
+        let table = ["no_table", "no_column", "no_right"][self.dice.below(3) as usize];
+        match self.dice.below(5) {
+            // A cursor that cannot be read, opened outside and read inside.
+            0 => format!(
+                "OPEN d{depth} FOR SELECT id FROM refused.{table} WHERE v > ''; {before} \
+                 BEGIN {after} FETCH d{depth} INTO i; EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'caught %', SQLSTATE; END; \
+                 CLOSE d{depth}; "
+            ),
+            // One that can, first read below.
+            1 => format!(
+                "OPEN d{depth} FOR SELECT id FROM t WHERE id >= {from} ORDER BY id, k; {before} \
+                 BEGIN {after} FETCH d{depth} INTO i; {}; EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'caught %', SQLSTATE; END; \
+                 FETCH d{depth} INTO i; RAISE NOTICE 'at %', i; CLOSE d{depth}; ",
+                performed(&sql)
+            ),
+            // Rows come before the error.
+            2 => format!(
+                "BEGIN FOR r IN SELECT id FROM t WHERE id BETWEEN {from} AND {} UNION ALL SELECT id FROM refused.{table} WHERE v > '' LOOP \
+                 {} END LOOP; EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'caught %', SQLSTATE; END; ",
+                from + 30,
+                catching("UPDATE u SET v = 'r' WHERE id = r.id")
+            ),
+            3 => format!("{}; ", performed(&sql)),
+            _ => format!(
+                "{before} BEGIN {after} {}; EXCEPTION WHEN OTHERS THEN RAISE NOTICE 'caught %', SQLSTATE; END; ",
+                performed(&sql)
+            ),
         }
     }
 
@@ -176,6 +260,14 @@ impl Author {
         let first = self.next_id + 1;
         self.next_id += 1000;
         first
+    }
+}
+
+/// As PL/pgSQL has it.
+fn performed(sql: &str) -> String {
+    match sql.strip_prefix("SELECT ") {
+        Some(rest) => format!("PERFORM {rest}"),
+        None => sql.to_string(),
     }
 }
 

@@ -5,31 +5,35 @@
 
 use crate::common::{long, Fields, Reply};
 use crate::driver::{rows_differ, usual_ways, Databases, Kind, Side};
-use crate::outcome::Outcome;
-use crate::programs::FUNCTIONS;
+use crate::outcome::{Depth, Outcome};
+use crate::programs::{FUNCTIONS, REFUSED, REFUSED_BY_SHARD, REFUSED_LOCALLY, REFUSING_SHARD};
 use crate::script::{parse, Item};
 
+/// `WIDE` stands for another column, or for nothing.
 const TABLES: &str = "
 == tables
-CREATE TABLE t (k int, id int, v text, n numeric) PARTITION BY LIST (k);
+CREATE TABLE t (k int, id int, v text, n numeric WIDE) PARTITION BY LIST (k);
 @table t0 ON s1 OF t FOR VALUES IN (0)
-    k int, id int, v text, n numeric
+    k int, id int, v text, n numeric WIDE
     PRIMARY KEY (id), CHECK (n < 1000000);
 @table t1 ON s2 OF t FOR VALUES IN (1)
-    n numeric, v text, id int, k int
+    n numeric WIDE, v text, id int, k int
     PRIMARY KEY (id), CHECK (n < 1000000);
 CREATE TABLE t2 PARTITION OF t FOR VALUES IN (2);
 ALTER TABLE t2 ADD PRIMARY KEY (id), ADD CHECK (n < 1000000);
 CREATE TABLE t3 PARTITION OF t FOR VALUES IN (3, 4) PARTITION BY LIST (k);
 @table t3a ON s1 OF t3 FOR VALUES IN (3)
-    k int, v text, id int, n numeric
+    k int, v text, id int, n numeric WIDE
     PRIMARY KEY (id), CHECK (n < 1000000);
 CREATE TABLE t3b PARTITION OF t3 FOR VALUES IN (4);
 ALTER TABLE t3b ADD PRIMARY KEY (id), ADD CHECK (n < 1000000);
 @table u ON s1
-    id int, v text
+    id int, v text WIDE
     PRIMARY KEY (id);
 ";
+
+/// Makes a hundred rows more than the least work_mem.
+const WIDE_COLUMN: &str = ", w text DEFAULT repeat('wide', 300)";
 
 /// Options of the servers, which must not make a difference.
 const OPTIONS: [&[(&str, &str)]; 4] = [
@@ -98,7 +102,7 @@ pub struct Author {
     savepoints: Vec<u64>,
     in_transaction: bool,
     /// No row of an INSERT has a fault: under flush policy `transaction` its error would come later.
-    flawless: bool,
+    pub flawless: bool,
 }
 
 impl Author {
@@ -196,7 +200,7 @@ impl Author {
             .map(|row| row.join("\t") + "\n")
             .collect();
         Drawn {
-            sql: "COPY t FROM STDIN".to_string(),
+            sql: "COPY t (k, id, v, n) FROM STDIN".to_string(),
             data: Some(data),
         }
     }
@@ -205,7 +209,7 @@ impl Author {
         let from = self.dice.below(self.next_id + 1);
         let to = from + self.dice.below(400);
         let some = format!("id BETWEEN {from} AND {to}");
-        match self.dice.below(9) {
+        match self.dice.below(13) {
             0 => format!("UPDATE t SET n = n + 1 WHERE {some}"),
             1 => format!("UPDATE t SET v = v || '.', n = -n WHERE {some} AND random() < 2"),
             2 => format!("DELETE FROM t WHERE {some}"),
@@ -217,7 +221,41 @@ impl Author {
                 "UPDATE t SET k = {} WHERE k = 2 AND {some}",
                 self.dice.below(5)
             ),
+            8..=11 => self.rescan(from),
             _ => "SELECT k, count(*), sum(n) FROM t GROUP BY k ORDER BY k".to_string(),
+        }
+    }
+
+    /// A statement that scans a table for each of some rows.
+    fn rescan(&mut self, from: u64) -> String {
+        let few = format!("generate_series({from}, {}) g", from + self.dice.below(6));
+        let of_u = format!("u.id BETWEEN {from} AND {}", from + 100);
+        let first = self.next_id + 1;
+        // Conditions are volatile, so that no join can do with a single scan.
+        match self.dice.below(7) {
+            0 => format!("SELECT g, t FROM {few} LEFT JOIN t ON t.id = g + random() * 0 ORDER BY g, t"),
+            1 => format!(
+                "SELECT g, count(*), md5(string_agg(t::text, '' ORDER BY id, k)) \
+                 FROM {few} LEFT JOIN t ON t.id % 7 = g % 7 + random() * 0 GROUP BY g ORDER BY g"
+            ),
+            2 => format!(
+                "SELECT g, (SELECT max(t::text) FROM t WHERE t.id % 9 = g % 9), x FROM {few}, \
+                 LATERAL (SELECT id, k, n FROM t WHERE t.id > g + random() * 0 ORDER BY id, k LIMIT 3) x ORDER BY g, x"
+            ),
+            3 => format!("UPDATE t SET n = n + 1, v = t.v || '+' FROM u WHERE t.id % 50 = u.id % 50 + random() * 0 AND {of_u}"),
+            4 => format!(
+                "UPDATE t SET n = (SELECT count(*) FROM u WHERE u.id < t.id + random() * 0) \
+                 WHERE id BETWEEN {from} AND {} RETURNING k, id, n",
+                from + 5
+            ),
+            5 => format!("DELETE FROM t USING u WHERE t.id = u.id + random() * 0 AND {of_u}"),
+            _ => {
+                self.next_id += 1000;
+                format!(
+                    "INSERT INTO u SELECT {first} + row_number() OVER (ORDER BY g, x.id, x.k), x.v FROM {few}, \
+                     LATERAL (SELECT * FROM t WHERE t.id > g + random() * 0 ORDER BY id, k LIMIT 4) x"
+                )
+            }
         }
     }
 
@@ -279,13 +317,14 @@ impl Author {
     }
 
     fn next(&mut self) -> Drawn {
-        let sql = match self.dice.below(14) {
+        let sql = match self.dice.below(15) {
             0..=2 => self.insert(),
             3 | 4 => self.insert_query(),
             5 | 6 => return self.copy(),
             7 => self.block(),
             8 | 9 => self.change(),
             10 | 11 => self.program(),
+            14 => self.refused_statement(),
             _ => self.transaction(),
         };
         Drawn { sql, data: None }
@@ -299,10 +338,15 @@ fn run(side: &mut Side, drawn: &Drawn) -> Reply {
     }
 }
 
-/// Statements that cannot work prove nothing (class 42: syntax, names, types).
-fn is_mistake(reply: &Reply) -> bool {
-    let caught = |notice: &Fields| notice.message().starts_with("caught 42");
-    let failed = |error: &Fields| error.sqlstate().starts_with("42");
+/// Statements that cannot work prove nothing (class 42: syntax, names, types), unless they are meant to fail.
+fn is_mistake(sql: &str, reply: &Reply) -> bool {
+    let is_meant = |state: &str| sql.contains("refused.") && REFUSED.contains(&state);
+    let is_mistake = |state: &str| state.starts_with("42") && !is_meant(state);
+    let caught = |notice: &Fields| {
+        let state = notice.message().strip_prefix("caught ");
+        state.is_some_and(is_mistake)
+    };
+    let failed = |error: &Fields| is_mistake(error.sqlstate());
     reply.notices.iter().any(caught) || reply.error.as_ref().is_some_and(failed)
 }
 
@@ -322,7 +366,8 @@ fn random_statements() {
         let mut local = databases.side(Kind::Local);
         let mut foreign = databases.side(Kind::Foreign(way));
         set_options(&mut foreign, options, true);
-        for item in &parse(TABLES)[0].items {
+        let wide = if way.rescans { WIDE_COLUMN } else { "" };
+        for item in &parse(&TABLES.replace(" WIDE", wide))[0].items {
             for side in [&mut local, &mut foreign] {
                 match item {
                     Item::Table(table) => side.create(table),
@@ -335,6 +380,9 @@ fn random_statements() {
         for side in [&mut local, &mut foreign] {
             side.main.run(FUNCTIONS).expect_ok();
         }
+        local.main.run(REFUSED_LOCALLY).expect_ok();
+        foreign.shards[0].run(REFUSING_SHARD).expect_ok();
+        foreign.main.run(REFUSED_BY_SHARD).expect_ok();
         let mut author = Author {
             dice: Dice(seed),
             next_id: 0,
@@ -354,14 +402,14 @@ fn random_statements() {
                 author.next()
             };
             let (here, there) = (run(&mut local, &drawn), run(&mut foreign, &drawn));
-            assert!(!is_mistake(&here), "{}: {here:?}", drawn.sql);
+            assert!(!is_mistake(&drawn.sql, &here), "{}: {here:?}", drawn.sql);
             status = here.status;
             if status == 'I' {
                 author.in_transaction = false;
             }
             history.push(format!("{}\n{}", drawn.sql, drawn.data.unwrap_or_default()));
-            let here = Outcome::of(&here, &drawn.sql, true);
-            let there = Outcome::of(&there, &drawn.sql, true);
+            let here = Outcome::of(&here, &drawn.sql, Depth::Loose);
+            let there = Outcome::of(&there, &drawn.sql, Depth::Loose);
             let mut difference =
                 (here != there).then(|| format!("    local:   {here}\n    foreign: {there}"));
             // Comparing everything after each statement would take most of the time.

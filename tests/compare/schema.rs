@@ -1,5 +1,6 @@
 //! Schemas drawn at random: tables and partition trees with leaves here and on shards, triggers and views.
 
+use crate::outcome::Depth;
 use crate::random::Dice;
 use crate::script::{Item, Place, Step, Table};
 
@@ -101,7 +102,7 @@ impl Schema {
             data: None,
             feed: None,
             error: None,
-            loose: true,
+            depth: Depth::Loose,
         }));
     }
 

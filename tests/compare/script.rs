@@ -11,6 +11,7 @@
 //! COPY t FROM STDIN;                     followed by its data and a line \.
 //! @error 23505                           the next statement fails so, with equal fields on both sides
 //! @error 23505 loose                     the same, but only the SQLSTATE is compared
+//! @error 23505 whole                     the same, and all other fields are compared as well, CONTEXT and places among them
 //! @on s1                                 the next statement is for the database where the tables of s1 are
 //! @local                                 the next statement is for the side with local tables alone
 //! @foreign                               the next statement is for the side with foreign tables alone
@@ -21,6 +22,8 @@
 //!                                        ON CONFLICT could not hit a row twice; with "NULLS" at the end NULLs are equal
 //! @feed COPY t FROM STDIN BINARY         the next statement is a COPY TO STDOUT, whose output is fed to this one
 //! ```
+
+use crate::outcome::Depth;
 
 /// Where a statement runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,8 +48,8 @@ pub struct Step {
     /// The COPY that takes this one's output.
     pub feed: Option<String>,
     pub error: Option<String>,
-    /// Only the SQLSTATE of the error is compared.
-    pub loose: bool,
+    /// How much of the error is compared.
+    pub depth: Depth,
 }
 
 /// A table that is stored here or on a shard.
@@ -134,7 +137,7 @@ pub fn parse(text: &str) -> Vec<Scenario> {
             data,
             feed: next.feed,
             error: next.error,
-            loose: next.loose,
+            depth: next.depth,
         }));
     }
     scenarios
@@ -146,15 +149,21 @@ struct Next {
     place: Option<Place>,
     feed: Option<String>,
     error: Option<String>,
-    loose: bool,
+    depth: Depth,
 }
 
 impl Next {
     fn take(&mut self, word: &str, rest: &str, line: usize) {
         match word {
             "error" => {
-                self.loose = rest.ends_with(" loose");
-                self.error = Some(rest.trim_end_matches(" loose").to_string());
+                let (code, depth) = match rest.split_once(' ') {
+                    None => (rest, Depth::Usual),
+                    Some((code, "loose")) => (code, Depth::Loose),
+                    Some((code, "whole")) => (code, Depth::Whole),
+                    Some(_) => panic!("line {line}: @error {rest} means nothing"),
+                };
+                self.error = Some(code.to_string());
+                self.depth = depth;
             }
             "feed" => self.feed = Some(rest.to_string()),
             "on" => self.place = Some(Place::Stored(shard(rest))),
@@ -237,7 +246,7 @@ fn upsert(words: &str, line: usize) -> [Item; 2] {
             data: None,
             feed: None,
             error: None,
-            loose: false,
+            depth: Depth::Usual,
         })
     };
     [

@@ -6,7 +6,7 @@
 
 use crate::common::{long, Reply};
 use crate::driver::{rows_differ, usual_ways, Databases, Kind, Side, Way};
-use crate::outcome::Outcome;
+use crate::outcome::{Depth, Outcome};
 use crate::random::Dice;
 use crate::schema::Schema;
 use crate::script::{Item, Place};
@@ -18,8 +18,13 @@ const SPAN: u64 = 40;
 /// What a test of ordinary length runs.
 const SHARE: u64 = 1200;
 
-fn number(name: &str) -> Option<u64> {
+pub fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
+}
+
+/// How many statements a run has, by the environment.
+pub fn length(long_run: u64, share: u64) -> u64 {
+    number("STATEMENTS").unwrap_or(if long() { long_run } else { share })
 }
 
 /// What kind of statement it is, and what became of it.
@@ -50,7 +55,7 @@ fn create(side: &mut Side, schema: &Schema) {
 #[test]
 fn random_schemas() {
     let seed = number("SEED").unwrap_or(1_792_000);
-    let statements = number("STATEMENTS").unwrap_or(if long() { 20_000 } else { SHARE });
+    let statements = length(20_000, SHARE);
     println!("SEED={seed} STATEMENTS={statements}");
     let databases = Databases::start();
     let mut differences = Vec::new();
@@ -86,8 +91,8 @@ fn random_schemas() {
                 schema.text()
             );
             let (here, there) = (
-                Outcome::of(&here, &sql, true),
-                Outcome::of(&there, &sql, true),
+                Outcome::of(&here, &sql, Depth::Loose),
+                Outcome::of(&there, &sql, Depth::Loose),
             );
             history.push(sql);
             let mut difference =
