@@ -3,6 +3,10 @@
 mod common;
 
 use common::*;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 const COLUMNS: &str = "id int, name text, code char(8), doc jsonb";
 const ROWS: &str = "(1, 'Évry', 'Éa', '{\"a\": \"Évry\"}'), (2, 'évry', 'éa', '{\"a\": \"évry\"}'), (3, 'Köln', 'b', '{\"a\": \"Z\"}'),
@@ -282,6 +286,55 @@ fn a_shard_that_cannot_be_reached_is_planned_for() {
     scene.client.run(mapping).expect_ok();
     scene.shard.start_again();
     scene.check_sent();
+}
+
+/// How often does somebody try to connect while this runs?
+fn attempts(listener: &TcpListener, run: impl FnOnce()) -> usize {
+    listener.set_nonblocking(true).unwrap();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let counter = scope.spawn(|| {
+            let mut count = 0;
+            loop {
+                let was_over = is_over.load(Ordering::SeqCst);
+                match listener.accept() {
+                    // The connection is closed at once.
+                    Ok(_) => count += 1,
+                    Err(_) if was_over => return count,
+                    Err(_) => thread::sleep(Duration::from_millis(1)),
+                }
+            }
+        });
+        run();
+        is_over.store(true, Ordering::SeqCst);
+        counter.join().unwrap()
+    })
+}
+
+#[test]
+fn a_statement_waits_once_for_a_shard_that_cannot_be_reached() {
+    let mut scene = Scene::new(utf8(), utf8());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    scene
+        .client
+        .run(&format!(
+            "ALTER SERVER s OPTIONS (SET port '{port}', ADD sslmode 'disable')"
+        ))
+        .expect_ok();
+    for select in [
+        "SELECT * FROM town a, town b",
+        "SELECT * FROM town a, town b WHERE lower(a.name) = 'évry' AND lower(b.name) = 'évry'",
+    ] {
+        // The second time as well.
+        for _ in 0..2 {
+            let count = attempts(&listener, || {
+                let error = scene.client.run(select).expect_error();
+                assert_eq!(error.sqlstate(), "08001");
+            });
+            assert_eq!(count, 1, "{select}");
+        }
+    }
 }
 
 #[test]

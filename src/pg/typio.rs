@@ -63,6 +63,35 @@ pub(super) fn names_objects(type_oid: Oid) -> bool {
     NAMING_TYPES.contains(&type_oid)
 }
 
+/// The arrays of these, and built-in types made of columns, whatever those are.
+const COLLECTING_TYPES: [u32; 17] = [
+    pg_sys::REGPROCARRAYOID.to_u32(),
+    pg_sys::REGPROCEDUREARRAYOID.to_u32(),
+    pg_sys::REGOPERARRAYOID.to_u32(),
+    pg_sys::REGOPERATORARRAYOID.to_u32(),
+    pg_sys::REGCLASSARRAYOID.to_u32(),
+    pg_sys::REGTYPEARRAYOID.to_u32(),
+    pg_sys::REGROLEARRAYOID.to_u32(),
+    pg_sys::REGNAMESPACEARRAYOID.to_u32(),
+    pg_sys::REGCOLLATIONARRAYOID.to_u32(),
+    pg_sys::REGCONFIGARRAYOID.to_u32(),
+    pg_sys::REGDICTIONARYARRAYOID.to_u32(),
+    pg_sys::RECORDOID.to_u32(),
+    pg_sys::RECORDARRAYOID.to_u32(),
+    pg_sys::TypeRelation_Rowtype_Id,
+    pg_sys::AttributeRelation_Rowtype_Id,
+    pg_sys::ProcedureRelation_Rowtype_Id,
+    pg_sys::RelationRelation_Rowtype_Id,
+];
+
+/// Could the text form of a type that another server has under this OID depend on search_path? What is not the same on all
+/// servers could.
+pub fn remote_names_matter(type_oid: u32) -> bool {
+    type_oid >= pg_sys::FirstGenbkiObjectId
+        || names_objects(Oid::from(type_oid))
+        || COLLECTING_TYPES.contains(&type_oid)
+}
+
 /// Could the text form depend on search_path? Of types that extensions have made nobody knows.
 fn names_matter(type_oid: Oid) -> bool {
     // SAFETY: catalog lookups.

@@ -86,6 +86,12 @@ impl PgResult {
         usize::try_from(columns).unwrap_or(0)
     }
 
+    /// OIDs of the columns' types, as the server has them.
+    pub fn column_types(&self) -> impl Iterator<Item = u32> + '_ {
+        // SAFETY: the result is valid; a column outside of it would have type 0.
+        (0..self.nfields()).map(|column| unsafe { sys::PQftype(self.as_ptr(), column as c_int) })
+    }
+
     /// The value of a column, None for NULL and for a place outside the result.
     pub fn value(&self, row: usize, column: usize) -> Option<&[u8]> {
         if row >= self.ntuples() || column >= self.nfields() {

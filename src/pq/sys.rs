@@ -9,10 +9,11 @@ use std::ffi::{c_int, c_short, c_ulong};
 pub use libpq_sys::{
     PGconn, PGresult, PQbackendPID, PQclear, PQcmdStatus, PQconndefaults, PQconnectStartParams,
     PQconnectionUsedPassword, PQconninfo, PQconninfoFree, PQconsumeInput, PQenterPipelineMode,
-    PQerrorMessage, PQexitPipelineMode, PQfinish, PQflush, PQgetResult, PQgetisnull, PQgetlength,
-    PQgetvalue, PQisBusy, PQnfields, PQntuples, PQparameterStatus, PQpipelineSync, PQputCopyData,
-    PQputCopyEnd, PQresultErrorField, PQresultErrorMessage, PQsendFlushRequest, PQsendQuery,
-    PQsendQueryParams, PQserverVersion, PQsetNoticeReceiver, PQsetnonblocking, PQsocket,
+    PQerrorMessage, PQexitPipelineMode, PQfinish, PQflush, PQftype, PQgetResult, PQgetisnull,
+    PQgetlength, PQgetvalue, PQisBusy, PQnfields, PQntuples, PQparameterStatus, PQpipelineSync,
+    PQputCopyData, PQputCopyEnd, PQresultErrorField, PQresultErrorMessage, PQsendFlushRequest,
+    PQsendQuery, PQsendQueryParams, PQserverVersion, PQsetNoticeReceiver, PQsetnonblocking,
+    PQsocket,
 };
 
 extern "C" {

@@ -141,14 +141,16 @@ impl Scan {
             false => None,
         };
         let stale = std::mem::take(&mut self.stale);
-        let locale = self.plan.locale.clone();
+        // The session is the same one until the end of the transaction.
+        let relies = (self.fetches == 0 || stale) && !self.plan.locale.is_empty();
+        let locale = relies.then(|| self.plan.locale.clone());
         let cursor = self.cursor()?;
         match values {
             Some(values) if stale => cursor.restart(values)?,
             Some(values) => cursor.set_params(values),
             None => {}
         }
-        if !locale.is_empty() {
+        if let Some(locale) = locale {
             cursor.session().rely_on(&locale)?;
         }
         let rows = cursor.fetch(fetch_size);

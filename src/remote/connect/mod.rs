@@ -74,7 +74,7 @@ pub fn connect(inputs: &Inputs) -> Result<Established> {
         .enter_pipeline()
         .map_err(|error| failed(inputs.server, error))?;
     let found = setup::run(inputs, &mut connection)?;
-    let mut watch = SettingsWatch::new(inputs.options, &encoding, found.pooled);
+    let mut watch = SettingsWatch::new(inputs.options, &encoding, version, found.pooled);
     watch.disregard(&connection);
     Ok(Established {
         connection,

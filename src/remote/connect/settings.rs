@@ -6,16 +6,16 @@
 
 use crate::model::option::{push_setting, ServerOptions};
 use crate::model::sql::Sql;
-use crate::pq::Connection;
+use crate::pg::typio;
+use crate::pq::{Connection, PgResult};
 use std::ffi::CStr;
 use std::rc::Rc;
 
-/// Settings that the text form of values, and our statements, rely on, but for search_path. Changes of these are reported.
-const REPORTED: [Setting; 4] = [
+/// Settings that the text form of values relies on, but for search_path. Changes of these are reported.
+const REPORTED: [Setting; 3] = [
     ("timezone", "UTC"),
     ("datestyle", "ISO"),
     ("intervalstyle", "postgres"),
-    ("standard_conforming_strings", "on"),
 ];
 
 /// The same for those whose changes are not. With lc_monetary C, money has two digits after a point, here as there.
@@ -27,8 +27,12 @@ const UNREPORTED: [Setting; 5] = [
     ("lc_monetary", "C"),
 ];
 
-/// Keeps a session alive while the local transaction is busy elsewhere.
-const ONCE: [Setting; 1] = [("idle_in_transaction_session_timeout", "0")];
+/// What is made when a connection is new: strings are as usual, and a session lives while the local transaction is busy
+/// elsewhere.
+const ONCE: [Setting; 2] = [
+    ("standard_conforming_strings", "on"),
+    ("idle_in_transaction_session_timeout", "0"),
+];
 
 const SEARCH_PATH: &str = "search_path";
 
@@ -171,33 +175,51 @@ pub struct Difference {
     pub for_both_ways: bool,
 }
 
+impl Difference {
+    /// May values in this answer have been written under the other setting?
+    pub fn concerns(&self, answer: &PgResult) -> bool {
+        let mut types = answer.column_types();
+        self.name != SEARCH_PATH_REPORT || types.any(typio::remote_names_matter)
+    }
+}
+
+const SEARCH_PATH_REPORT: &CStr = c"search_path";
 const CLIENT_ENCODING: &CStr = c"client_encoding";
 
 impl SettingsWatch {
-    pub fn new(options: &ServerOptions, encoding: &CStr, is_pooled: bool) -> SettingsWatch {
+    /// Of a server of that version. Each setting costs a search in libpq's list at the end of each message. What we send reads
+    /// the same with standard_conforming_strings on or off, so that is not watched.
+    pub fn new(
+        options: &ServerOptions,
+        encoding: &CStr,
+        version: i32,
+        is_pooled: bool,
+    ) -> SettingsWatch {
         let exactly = |name, meant: &[u8]| Watched {
             name,
             meant: Meant::Exactly(meant.to_vec()),
             stale: None,
         };
+        let search_path = exactly(SEARCH_PATH_REPORT, search_path(options));
+        let mut settings = vec![
+            exactly(CLIENT_ENCODING, encoding.to_bytes()),
+            Watched {
+                meant: Meant::Style(b"ISO"),
+                ..exactly(c"DateStyle", b"")
+            },
+            exactly(c"IntervalStyle", b"postgres"),
+            exactly(c"TimeZone", b"UTC"),
+        ];
+        settings.extend((version >= REPORTS_SEARCH_PATH).then_some(search_path));
         SettingsWatch {
-            settings: vec![
-                exactly(CLIENT_ENCODING, encoding.to_bytes()),
-                Watched {
-                    meant: Meant::Style(b"ISO"),
-                    ..exactly(c"DateStyle", b"")
-                },
-                exactly(c"IntervalStyle", b"postgres"),
-                exactly(c"TimeZone", b"UTC"),
-                exactly(c"standard_conforming_strings", b"on"),
-                exactly(c"search_path", search_path(options)),
-            ],
+            settings,
             is_pooled,
             is_unsettled: false,
         }
     }
 
-    /// At the end of a message: the first setting that is not what it has to be, or None.
+    /// At the end of a message: the first setting that is not what it has to be, or None. Of several, search_path comes last,
+    /// which matters least.
     #[inline]
     pub fn check(&mut self, connection: &Connection) -> Option<Difference> {
         let mut settings = self.settings.iter_mut();

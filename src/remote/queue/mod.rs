@@ -604,11 +604,15 @@ impl Queue {
     /// The server has said all about a message, also which settings of its session were changed.
     fn end_of_message(&mut self, difference: Option<Difference>, server: &[u8]) {
         for entry in std::mem::take(&mut self.rows) {
-            let refused = difference.map(|difference| {
-                let error = changed_setting(server, difference);
-                add_context(error, server, &entry.sql, &entry.subject)
+            let reply = entry.result.map(|result| {
+                match difference.filter(|difference| difference.concerns(&result)) {
+                    None => Ok(result),
+                    Some(difference) => {
+                        let error = changed_setting(server, difference);
+                        Err(add_context(error, server, &entry.sql, &entry.subject))
+                    }
+                }
             });
-            let reply = entry.result.map(|result| refused.map_or(Ok(result), Err));
             self.finish(entry.role, reply);
         }
         let level = self.lowest.take().unwrap_or_default();

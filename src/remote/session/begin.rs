@@ -4,7 +4,7 @@ use super::Session;
 use crate::model::error::{FdwError, Result};
 use crate::model::option::Isolation;
 use crate::model::sql::Sql;
-use crate::pg::{guc, xact};
+use crate::pg::{backend, guc, xact};
 use crate::remote::connect;
 use crate::remote::queue::{Queue, Role, BEGINNING};
 use crate::remote::statement::Statement;
@@ -78,6 +78,12 @@ impl Session {
 
     /// Makes the connection if there is none. Returns whether an older one is used again.
     pub(super) fn connect(&self) -> Result<bool> {
+        // Who has waited for the server when the statement was planned does not wait for it again.
+        if let Some((statement, error)) = self.unreachable.take() {
+            if statement == backend::statement_start() {
+                return Err(error);
+            }
+        }
         {
             let mut state = self.state.borrow_mut();
             if let Some(link) = &mut state.link {

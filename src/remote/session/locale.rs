@@ -16,12 +16,13 @@ impl Session {
         }
         // Not once for each table of a statement.
         let statement = backend::statement_start();
-        if self.unreachable_at.replace(statement) == statement {
+        if matches!(&*self.unreachable.borrow(), Some((when, _)) if *when == statement) {
             return None;
         }
         // Why there is no connection the statement will say that needs one.
-        self.connect().ok()?;
-        self.unreachable_at.set(0);
+        let error = self.connect().err();
+        self.unreachable
+            .replace(error.map(|error| (statement, error)));
         self.locale.borrow().clone()
     }
 

@@ -96,8 +96,8 @@ pub struct Session {
     counters: Rc<Counters>,
     /// Locale of the shard's database, as the last connection has found it.
     locale: RefCell<Option<Rc<DatabaseLocale>>>,
-    /// Start of the statement whose planning could not connect, 0 for none.
-    unreachable_at: Cell<i64>,
+    /// Why planning could not connect, and the start of its statement.
+    unreachable: RefCell<Option<(i64, FdwError)>>,
 }
 
 impl Session {
@@ -132,7 +132,7 @@ impl Session {
             alternations: Cell::new(0),
             counters,
             locale: RefCell::default(),
-            unreachable_at: Cell::new(0),
+            unreachable: RefCell::default(),
         }
     }
 
