@@ -290,7 +290,9 @@ fn a_shard_that_cannot_be_reached_is_planned_for() {
 
 /// How often does somebody try to connect while this runs?
 fn attempts(listener: &TcpListener, run: impl FnOnce()) -> usize {
-    listener.set_nonblocking(true).unwrap();
+    listener
+        .set_nonblocking(true)
+        .expect("a socket that does not block");
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let counter = scope.spawn(|| {
@@ -307,15 +309,15 @@ fn attempts(listener: &TcpListener, run: impl FnOnce()) -> usize {
         });
         run();
         is_over.store(true, Ordering::SeqCst);
-        counter.join().unwrap()
+        counter.join().expect("the counter ends")
     })
 }
 
 #[test]
 fn a_statement_waits_once_for_a_shard_that_cannot_be_reached() {
     let mut scene = Scene::new(utf8(), utf8());
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("its address").port();
     scene
         .client
         .run(&format!(
