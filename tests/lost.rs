@@ -131,15 +131,27 @@ fn between_two_statements() {
             if savepoint {
                 // What was done outside is gone, and nobody can say that it is not.
                 scene.ok("ROLLBACK TO a");
-                lost(
-                    &scene.client.run("SELECT * FROM t").expect_error(),
-                    TERMINATED,
-                );
+                let later = scene.client.run("SELECT * FROM t").expect_error();
+                lost(&later, TERMINATED);
+                // That was another statement.
+                assert_eq!(later.context(), "");
             }
             assert_eq!(scene.client.run("COMMIT").tag(), "ROLLBACK");
             assert_eq!(scene.stored(), "500");
         }
     }
+}
+
+#[test]
+fn a_block_that_catches_the_loss_leaves_its_statement_behind() {
+    let mut scene = Scene::new("");
+    scene.ok("BEGIN; INSERT INTO t VALUES (1000, '')");
+    scene.terminate();
+    scene.ok("DO $$ BEGIN INSERT INTO t VALUES (1001, ''); EXCEPTION WHEN connection_failure THEN NULL; END $$");
+    let error = scene.client.run("COMMIT").expect_error();
+    lost(&error, TERMINATED);
+    assert_eq!(error.context(), "");
+    assert_eq!(scene.stored(), "500");
 }
 
 #[test]

@@ -222,6 +222,14 @@ impl FdwError {
         }
     }
 
+    /// The same without CONTEXT lines that were added to it.
+    pub fn without_context(&self) -> &FdwError {
+        match self {
+            FdwError::Context { source, .. } => source.without_context(),
+            error => error,
+        }
+    }
+
     /// Does the error mean that the connection cannot be used any more?
     pub fn is_connection_loss(&self) -> bool {
         match self {

@@ -25,7 +25,7 @@ impl Session {
         let state = self.state.borrow();
         // An error of an outer level is for its own statement.
         match state.lost.iter().find(|failure| failure.level >= level) {
-            Some(failure) => Err(failure.error.clone()),
+            Some(failure) => Err(state.error_of(failure)),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use super::{Session, State};
 use crate::model::error::{FdwError, Result};
 use crate::model::socket::{Interest, Socket};
 use crate::pg::version::WaitEvent;
-use crate::pg::wait;
+use crate::pg::{backend, wait};
 use crate::remote::queue::{Failure, Role, BEGINNING};
 use crate::remote::statement::{CopyIn, Statement};
 use crate::remote::{notice, relation};
@@ -163,8 +163,17 @@ impl State {
     /// Is the remote transaction still good? Else the error that came first.
     pub(super) fn check(&self) -> Result<()> {
         match self.lost.first() {
-            Some(failure) => Err(failure.error.clone()),
+            Some(failure) => Err(self.error_of(failure)),
             None => Ok(()),
+        }
+    }
+
+    /// The error to raise now. Of a connection that an earlier statement has lost, the CONTEXT is that statement's.
+    pub(super) fn error_of(&self, failure: &Failure) -> FdwError {
+        let error = &failure.error;
+        match error.is_connection_loss() && self.lost_in != backend::statement_start() {
+            true => error.without_context().clone(),
+            false => error.clone(),
         }
     }
 
@@ -182,6 +191,7 @@ impl State {
     /// Drops the connection. With a remote transaction open, all of that is lost.
     pub(super) fn lose_connection(&mut self, error: FdwError) {
         self.link = None;
+        self.lost_in = backend::statement_start();
         self.queue.abandon(&error);
         if self.depth.is_open() {
             let level = self.depth.begun_at();

@@ -46,6 +46,8 @@ pub(super) struct State {
     /// What has made the remote transaction useless at a nesting level and deeper, one for each level at most, the deepest
     /// and oldest first.
     lost: Vec<Failure>,
+    /// Start of the statement in which the connection was lost, if it was.
+    lost_in: i64,
     /// Level at which the remote transaction became READ ONLY.
     read_only_at: Option<i32>,
     /// Has the remote transaction changed data?

@@ -294,7 +294,7 @@ impl Session {
         let state = self.state.borrow();
         let level = xact::nest_level();
         match state.lost.iter().find(|failure| failure.level == level) {
-            Some(failure) => Err(failure.error.clone()),
+            Some(failure) => Err(state.error_of(failure)),
             None => Ok(()),
         }
     }
