@@ -190,6 +190,12 @@ SELECT remote('SELECT id FROM t FOR KEY SHARE SKIP LOCKED');
 SELECT remote('SELECT t.id FROM t, t AS o FOR UPDATE OF o');
 SELECT remote('DELETE FROM t USING t AS o WHERE t.id = o.id');
 
+-- Immutable by the catalog, though settings of the session matter.
+CREATE TABLE pushdown_remote.times (id int, at timestamptz, note text);
+CREATE FOREIGN TABLE times (id int, at timestamptz, note text) SERVER loopback OPTIONS (schema_name 'pushdown_remote');
+SELECT remote($$SELECT id FROM times WHERE age(at, timestamptz '2024-01-01 00:00Z') > interval '1 day'$$);
+SELECT remote($$SELECT id FROM times WHERE quote_ident(note) = 'x'$$);
+
 -- Row security of a parent: only what cannot leak is sent before its policies have been checked.
 CREATE TABLE parent (id int, owner name, note text) PARTITION BY LIST (id);
 CREATE TABLE pushdown_remote.leaf (id int, owner name, note text);

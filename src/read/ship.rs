@@ -14,8 +14,10 @@ const REGDICTIONARY: Oid = 3769;
 const REGROLE: Oid = 4096;
 /// `BOOTSTRAP_SUPERUSERID`: initdb is told the name.
 const BOOTSTRAP_SUPERUSER: Oid = 10;
-/// Immutable, but it looks into the catalogs of its own database: `satisfies_hash_partition`.
-const LOCAL_FUNCTIONS: [Oid; 1] = [5028];
+/// Immutable by the catalog, and yet other ones on a shard: `satisfies_hash_partition` looks into the catalogs of its own
+/// database, `age` of two timestamptz counts days by TimeZone, and `quote_ident` goes by quote_all_identifiers and the keywords of
+/// its version.
+const LOCAL_FUNCTIONS: [Oid; 3] = [5028, 1199, 1282];
 
 /// Where the collation of an expression comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -227,6 +229,10 @@ fn need_of_routine(
         false => is_one_of(&INDIFFERENT_FUNCTIONS) || is_substring(routine, args) && is_built_in,
     };
     if !is_operator && is_one_of(&ENCODED_FUNCTIONS) {
+        return LocaleNeed::Database;
+    }
+    // Of what extensions have made nobody knows: citext and ltree compare letters by the database's locale, whatever the collation.
+    if !is_built_in && (collation == 0 || PLAIN_COLLATIONS.contains(&collation)) {
         return LocaleNeed::Database;
     }
     if collation == 0 {
@@ -463,6 +469,16 @@ mod tests {
     }
 
     #[test]
+    fn what_the_catalog_calls_immutable_though_settings_matter_stays() {
+        for oid in LOCAL_FUNCTIONS {
+            let mut own = call("upper", vec![column(1, TEXT)], TEXT);
+            assert!(ships(&own));
+            routine_of(&mut own).oid = oid;
+            assert!(!ships(&own));
+        }
+    }
+
+    #[test]
     fn collations_come_from_columns() {
         // A function of a constant alone has its collation from nowhere.
         let constant = call("upper", vec![literal(TEXT, "x")], TEXT);
@@ -544,6 +560,20 @@ mod tests {
             need(&operator("<", column(1, INT4), literal(INT4, "5"))),
             LocaleNeed::Nothing
         );
+    }
+
+    #[test]
+    fn what_extensions_have_made_may_depend_on_the_locale() {
+        let mut own = operator("=", column(1, INT4), literal(INT4, "5"));
+        assert_eq!(need(&own), LocaleNeed::Nothing);
+        routine_of(&mut own).oid = 20_000;
+        assert_eq!(need(&own), LocaleNeed::Database);
+        let mut declared = operator("=", column(1, TEXT), literal(TEXT, "x"));
+        set_input_collation(&mut declared, 950);
+        routine_of(&mut declared).oid = 20_000;
+        assert_eq!(need(&declared), LocaleNeed::Database);
+        set_input_collation(&mut declared, 12_345);
+        assert_eq!(need(&declared), LocaleNeed::Collation);
     }
 
     #[test]
