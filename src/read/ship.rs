@@ -198,7 +198,7 @@ const ENCODED_FUNCTIONS: [&str; 14] = [
 
 /// Built-in functions without a collation that use that of the database: text search in JSON, and strings in JSON, which jsonpath's
 /// `like_regex` and the order of jsonb look at.
-const JSON_FUNCTIONS: [&str; 12] = [
+const JSON_FUNCTIONS: [&str; 14] = [
     "to_tsvector",
     "json_to_tsvector",
     "jsonb_to_tsvector",
@@ -208,6 +208,8 @@ const JSON_FUNCTIONS: [&str; 12] = [
     "jsonb_gt",
     "jsonb_ge",
     "jsonb_cmp",
+    "jsonb_hash",
+    "jsonb_hash_extended",
     "jsonb_path_exists",
     "jsonb_path_match",
     "jsonb_path_query",
@@ -607,8 +609,10 @@ mod tests {
         assert_eq!(json("@>"), LocaleNeed::Nothing);
         assert_eq!(json("<"), LocaleNeed::Database);
         assert_eq!(json("@?"), LocaleNeed::Database);
-        let path = call("jsonb_path_exists", vec![column(1, JSONB)], BOOL);
-        assert_eq!(need(&path), LocaleNeed::Database);
+        for name in ["jsonb_path_exists", "jsonb_hash"] {
+            let function = call(name, vec![column(1, JSONB)], BOOL);
+            assert_eq!(need(&function), LocaleNeed::Database, "{name}");
+        }
     }
 
     #[test]
