@@ -3,10 +3,17 @@
 
 use std::fmt::{self, Display};
 
-/// Locale of a database, and its encoding. Two databases with equal ones treat text alike.
+/// Locale of a database, as far as it is known, and its encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatabaseLocale {
     encoding: String,
+    /// None: nobody can tell.
+    treatment: Option<Treatment>,
+}
+
+/// How text is treated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Treatment {
     /// `c` for the C library, `i` for ICU, `b` for PostgreSQL itself (`pg_database.datlocprovider`).
     provider: String,
     collate: String,
@@ -34,9 +41,41 @@ pub struct Facts<'a> {
 }
 
 impl DatabaseLocale {
-    /// None if nobody can tell how text is treated: PostgreSQL knows a version of the C library's data only where the order of
-    /// text depends on them, so that of classes of characters alone is unknown.
-    pub fn new(facts: &Facts) -> Option<DatabaseLocale> {
+    pub fn new(facts: &Facts) -> DatabaseLocale {
+        DatabaseLocale {
+            treatment: Treatment::new(facts),
+            ..DatabaseLocale::with_encoding(facts.encoding)
+        }
+    }
+
+    /// Of this database nothing but the name of its encoding is known.
+    pub fn with_encoding(encoding: &[u8]) -> DatabaseLocale {
+        DatabaseLocale {
+            encoding: String::from_utf8_lossy(encoding).into_owned(),
+            treatment: None,
+        }
+    }
+
+    /// Name of the encoding.
+    pub fn encoding(&self) -> &str {
+        &self.encoding
+    }
+
+    /// Is it known of both how text is treated?
+    pub fn is_comparable(&self, other: &DatabaseLocale) -> bool {
+        self.treatment.is_some() && other.treatment.is_some()
+    }
+
+    /// Is text known to be treated alike in both?
+    pub fn is_same(&self, other: &DatabaseLocale) -> bool {
+        self.is_comparable(other) && self == other
+    }
+}
+
+impl Treatment {
+    /// None if nobody can tell: PostgreSQL knows a version of the C library's data only where the order of text depends on
+    /// them, so that of classes of characters alone is unknown.
+    fn new(facts: &Facts) -> Option<Treatment> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let provider = text(facts.provider);
         let is_of_library = provider == "c";
@@ -50,8 +89,7 @@ impl DatabaseLocale {
         if is_of_library && has_data && version.is_none() {
             return None;
         }
-        Some(DatabaseLocale {
-            encoding: text(facts.encoding),
+        Some(Treatment {
             ctype,
             locale: facts.locale.map(text).filter(|_| !is_of_library),
             rules: facts.rules.map(text),
@@ -75,16 +113,19 @@ impl Display for DatabaseLocale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part =
             |part: &Option<String>| part.as_ref().map_or("-".into(), |part| format!("{part:?}"));
+        f.write_str(&self.encoding)?;
+        let Some(treatment) = &self.treatment else {
+            return Ok(());
+        };
         write!(
             f,
-            "{} {} {:?} {:?} {} {} {}",
-            self.encoding,
-            self.provider,
-            self.collate,
-            self.ctype,
-            part(&self.locale),
-            part(&self.rules),
-            part(&self.version)
+            " {} {:?} {:?} {} {} {}",
+            treatment.provider,
+            treatment.collate,
+            treatment.ctype,
+            part(&treatment.locale),
+            part(&treatment.rules),
+            part(&treatment.version)
         )
     }
 }
@@ -126,12 +167,9 @@ mod tests {
     }
 
     fn is_same(one: &Facts, other: &Facts) -> bool {
-        let (Some(one), Some(other)) = (DatabaseLocale::new(one), DatabaseLocale::new(other))
-        else {
-            return false;
-        };
+        let (one, other) = (DatabaseLocale::new(one), DatabaseLocale::new(other));
         assert_eq!(one == other, one.to_string() == other.to_string());
-        one == other
+        one.is_same(&other)
     }
 
     #[test]
@@ -161,9 +199,13 @@ mod tests {
             ctype: b"en_US.UTF-8",
             ..of_library("C", None)
         };
-        assert_eq!(DatabaseLocale::new(&of_characters), None);
-        assert_eq!(DatabaseLocale::new(&of_library("en_US.UTF-8", None)), None);
-        assert!(DatabaseLocale::new(&of_library("C", None)).is_some());
+        let known = |facts: &Facts| is_same(facts, facts);
+        assert!(!known(&of_characters));
+        assert!(!known(&of_library("en_US.UTF-8", None)));
+        assert!(known(&of_library("C", None)));
+        let unknown = DatabaseLocale::new(&of_characters);
+        assert_eq!(unknown, DatabaseLocale::with_encoding(b"UTF8"));
+        assert_eq!(unknown.to_string(), unknown.encoding());
     }
 
     #[test]

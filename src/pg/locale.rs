@@ -54,7 +54,7 @@ fn look_up() -> Option<DatabaseLocale> {
         let versioned = CString::new(versioned.clone()).ok()?;
         let actual = version::collation_version(provider, versioned.as_ptr());
         let actual = (!actual.is_null()).then(|| bytes(actual));
-        DatabaseLocale::new(&Facts {
+        Some(DatabaseLocale::new(&Facts {
             encoding: backend::encoding_name().to_bytes(),
             provider: &[provider],
             collate: &collate,
@@ -63,6 +63,6 @@ fn look_up() -> Option<DatabaseLocale> {
             rules: rules.as_deref(),
             version: actual.as_deref(),
             server_version: version::server_version().ok()?,
-        })
+        }))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::model::error::{FdwError, Result};
 use crate::model::expr::{Expr, Kind, Source};
+use crate::model::locale::DatabaseLocale;
 use crate::model::option::{Isolation, ServerOptions};
 use crate::model::sql::Sql;
 use crate::model::statement::{self, LockStrength, LockWait};
@@ -15,6 +16,7 @@ use crate::read::ship::{self, LocaleNeed, Shipping};
 use crate::remote::cache;
 use pgrx::pg_sys::Oid;
 use std::cell::{Cell, OnceCell};
+use std::rc::Rc;
 
 /// Why the shard does not get something that depends on the locale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,17 +55,31 @@ impl LocaleReason {
 
 /// Does the shard's database treat text as this one does?
 enum Locale {
-    /// This is the one that both have, as text.
-    Same(String),
+    /// This is the one that both have.
+    Same(Rc<DatabaseLocale>),
+    /// Both have the encoding of this one.
+    OtherOfEncoding(Rc<DatabaseLocale>, LocaleReason),
     Other(LocaleReason),
 }
 
 fn locale_of(server: Oid, user: Oid) -> Locale {
-    let there = cache::database_locale(server, user);
-    match (there, locale::of_database()) {
-        (Some(there), Some(here)) if there == here => Locale::Same(there.to_string()),
-        (Some(_), Some(_)) => Locale::Other(LocaleReason::Differs),
+    match (cache::database_locale(server, user), locale::of_database()) {
+        (Some(there), Some(here)) => compare(there, &here),
         _ => Locale::Other(LocaleReason::Unknown),
+    }
+}
+
+fn compare(there: Rc<DatabaseLocale>, here: &DatabaseLocale) -> Locale {
+    let reason = match there.is_comparable(here) {
+        true => LocaleReason::Differs,
+        false => LocaleReason::Unknown,
+    };
+    if there.is_same(here) {
+        Locale::Same(there)
+    } else if there.encoding() == here.encoding() {
+        Locale::OtherOfEncoding(there, reason)
+    } else {
+        Locale::Other(LocaleReason::Differs)
     }
 }
 
@@ -136,9 +152,10 @@ impl Policy {
         let reason = match ship::locale_need(expr, self.is_deterministic) {
             LocaleNeed::Nothing => return true,
             LocaleNeed::Collation => LocaleReason::Unknown,
-            LocaleNeed::Database => match self.locale() {
+            need => match self.locale() {
                 Locale::Same(_) => return true,
-                Locale::Other(reason) => *reason,
+                Locale::OtherOfEncoding(..) if need == LocaleNeed::Encoding => return true,
+                Locale::OtherOfEncoding(_, reason) | Locale::Other(reason) => *reason,
             },
         };
         self.locale_reason.set(Some(reason));
@@ -149,17 +166,17 @@ impl Policy {
         self.locale.get_or_init(&self.find_locale)
     }
 
-    /// What a plan that sends these expressions relies on, if it relies on the shard's locale.
-    pub fn relied_on<'a>(&self, mut exprs: impl Iterator<Item = &'a Expr>) -> Vec<u8> {
-        match self.locale.get() {
-            Some(Locale::Same(locale))
-                if exprs.any(|expr| {
-                    ship::locale_need(expr, self.is_deterministic) != LocaleNeed::Nothing
-                }) =>
-            {
-                locale.as_bytes().to_vec()
-            }
-            _ => Vec::new(),
+    /// What a plan that sends these expressions relies on, if it relies on the locale or the encoding of the shard's database.
+    pub fn relied_on<'a>(&self, exprs: impl Iterator<Item = &'a Expr>) -> Vec<u8> {
+        let Some(Locale::Same(locale) | Locale::OtherOfEncoding(locale, _)) = self.locale.get()
+        else {
+            return Vec::new();
+        };
+        let needs = exprs.map(|expr| ship::locale_need(expr, self.is_deterministic));
+        match needs.max() {
+            None | Some(LocaleNeed::Nothing) => Vec::new(),
+            Some(LocaleNeed::Encoding) => locale.encoding().into(),
+            Some(LocaleNeed::Database | LocaleNeed::Collation) => locale.to_string().into(),
         }
     }
 
@@ -287,6 +304,7 @@ impl ScanPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::locale::Facts;
     use crate::model::table::{RemoteColumn, CTID};
     use crate::read::sample::*;
 
@@ -358,19 +376,56 @@ mod tests {
         let lower = call("lower", vec![column(1, TEXT)], TEXT);
         let by_case = operator("=", lower, literal(TEXT, "x"));
         let by_value = operator("=", column(1, TEXT), literal(TEXT, "x"));
+        let mut by_bytes = operator("<", column(1, TEXT), literal(TEXT, "x"));
+        args_of(&mut by_bytes)[0].collation = 950;
+        set_input_collation(&mut by_bytes, 950);
         let with = |locale| {
             let policy = policy(false);
             let _ = policy.locale.set(locale);
             policy
         };
-        let same = with(Locale::Same("UTF8 c".to_owned()));
+        let utf8 = || {
+            let locale = |server_version| Facts {
+                encoding: b"UTF8",
+                provider: b"b",
+                collate: b"C",
+                ctype: b"C",
+                locale: Some(b"C"),
+                server_version,
+                ..Facts::default()
+            };
+            [170_000, 180_000].map(|version| Rc::new(DatabaseLocale::new(&locale(version))))
+        };
+        let [one, two] = utf8();
+        let same = with(compare(one.clone(), &one));
         assert!(same.allows(&by_case) && same.allows_whole(&by_case, &|_| true));
-        assert_eq!(same.relied_on([&by_case].into_iter()), b"UTF8 c");
+        assert_eq!(
+            same.relied_on([&by_value, &by_case, &by_bytes].into_iter()),
+            one.to_string().as_bytes()
+        );
+        assert_eq!(same.relied_on([&by_bytes].into_iter()), b"UTF8");
         assert!(same.relied_on([&by_value].into_iter()).is_empty());
         assert_eq!(same.locale_reason(), None);
-        let other = with(Locale::Other(LocaleReason::Differs));
+        // Where the encoding is the same, so is the order of bytes.
+        for (locale, reason) in [
+            (two, LocaleReason::Differs),
+            (
+                Rc::new(DatabaseLocale::with_encoding(b"UTF8")),
+                LocaleReason::Unknown,
+            ),
+        ] {
+            let other = with(compare(locale, &one));
+            assert!(other.allows(&by_value) && other.allows(&by_bytes));
+            assert_eq!(other.relied_on([&by_bytes].into_iter()), b"UTF8");
+            assert_eq!(other.locale_reason(), None);
+            assert!(!other.allows(&by_case));
+            assert_eq!(other.locale_reason(), Some(reason));
+        }
+        let latin1 = Rc::new(DatabaseLocale::with_encoding(b"LATIN1"));
+        let other = with(compare(latin1, &one));
         assert!(other.allows(&by_value));
         assert_eq!(other.locale_reason(), None);
+        assert!(!other.allows(&by_bytes));
         assert!(!other.allows(&by_case) && !other.allows_whole(&by_case, &|_| true));
         assert_eq!(other.locale_reason(), Some(LocaleReason::Differs));
     }

@@ -72,7 +72,9 @@ impl Collation {
 pub enum LocaleNeed {
     /// Nothing: it looks at characters as they are.
     Nothing,
-    /// The locale or the encoding of the database.
+    /// The encoding of the database: it looks at bytes.
+    Encoding,
+    /// The locale of the database, which goes with an encoding.
     Database,
     /// A collation that is neither that of the database nor the order of bytes: nobody knows whether the shard has the same.
     Collation,
@@ -216,6 +218,22 @@ const JSON_FUNCTIONS: [&str; 14] = [
 ];
 const JSONB: Oid = 3802;
 
+/// Built-in functions of tsvector and tsquery that do not look at the order of lexemes, which is that of bytes.
+const LEXEME_FUNCTIONS: [&str; 10] = [
+    "length",
+    "strip",
+    "setweight",
+    "numnode",
+    "querytree",
+    "ts_match_vq",
+    "ts_match_qv",
+    "tsvector_concat",
+    "tsvector_eq",
+    "tsvector_ne",
+];
+const TSVECTOR: Oid = 3614;
+const TSQUERY: Oid = 3615;
+
 fn need_of_routine(
     routine: &Routine,
     is_operator: bool,
@@ -230,15 +248,20 @@ fn need_of_routine(
         true => is_one_of(&INDIFFERENT_OPERATORS),
         false => is_one_of(&INDIFFERENT_FUNCTIONS) || is_substring(routine, args) && is_built_in,
     };
-    if !is_operator && is_one_of(&ENCODED_FUNCTIONS) {
-        return LocaleNeed::Database;
-    }
+    let is_encoded = !is_operator && is_one_of(&ENCODED_FUNCTIONS);
     // Of what extensions have made nobody knows: citext and ltree compare letters by the database's locale, whatever the collation.
     if !is_built_in && (collation == 0 || PLAIN_COLLATIONS.contains(&collation)) {
         return LocaleNeed::Database;
     }
     if collation == 0 {
         let takes_jsonb = args.first().is_some_and(|arg| arg.result.oid == JSONB);
+        let takes_lexemes = args
+            .iter()
+            .any(|arg| [TSVECTOR, TSQUERY].contains(&arg.result.oid))
+            && match is_operator {
+                true => is_one_of(&["<", "<=", ">", ">="]),
+                false => !is_one_of(&LEXEME_FUNCTIONS),
+            };
         let by_default = match is_operator {
             true => takes_jsonb && is_one_of(&["<", "<=", ">", ">=", "@?", "@@"]),
             false => {
@@ -248,11 +271,13 @@ fn need_of_routine(
         };
         return match by_default {
             true => LocaleNeed::Database,
+            false if is_encoded || takes_lexemes => LocaleNeed::Encoding,
             false => LocaleNeed::Nothing,
         };
     }
     match collation {
-        _ if PLAIN_COLLATIONS.contains(&collation) => LocaleNeed::Nothing,
+        _ if is_encoded && is_deterministic(collation) => LocaleNeed::Encoding,
+        _ if PLAIN_COLLATIONS.contains(&collation) && !is_indifferent => LocaleNeed::Encoding,
         DEFAULT_COLLATION if is_indifferent => LocaleNeed::Nothing,
         DEFAULT_COLLATION => LocaleNeed::Database,
         _ if is_indifferent && is_deterministic(collation) => LocaleNeed::Nothing,
@@ -550,11 +575,11 @@ mod tests {
             "initcap",
             "casefold",
             "to_tsvector",
-            "md5",
             "of_the_future",
         ] {
             assert_eq!(need(&equals(function)), LocaleNeed::Database, "{function}");
         }
+        assert_eq!(need(&equals("md5")), LocaleNeed::Encoding);
         for function in ["btrim", "reverse", "length"] {
             assert_eq!(need(&equals(function)), LocaleNeed::Nothing, "{function}");
         }
@@ -583,7 +608,10 @@ mod tests {
         let mut declared = operator("<", column(1, TEXT), literal(TEXT, "x"));
         for plain in PLAIN_COLLATIONS {
             set_input_collation(&mut declared, plain);
-            assert_eq!(need(&declared), LocaleNeed::Nothing);
+            assert_eq!(need(&declared), LocaleNeed::Encoding);
+            let mut equal = operator("=", column(1, TEXT), literal(TEXT, "x"));
+            set_input_collation(&mut equal, plain);
+            assert_eq!(need(&equal), LocaleNeed::Nothing);
         }
         set_input_collation(&mut declared, 12_345);
         assert_eq!(need(&declared), LocaleNeed::Collation);
@@ -599,7 +627,13 @@ mod tests {
         {
             *input_collation = 950;
         }
-        assert_eq!(need(&digest), LocaleNeed::Database);
+        assert_eq!(need(&digest), LocaleNeed::Encoding);
+        let of_lexemes = |sign| need(&operator(sign, column(1, TSVECTOR), literal(TSVECTOR, "x")));
+        assert_eq!(of_lexemes("<"), LocaleNeed::Encoding);
+        assert_eq!(of_lexemes("="), LocaleNeed::Nothing);
+        let list = |function| need(&call(function, vec![column(1, TSVECTOR)], INT4));
+        assert_eq!(list("tsvector_to_array"), LocaleNeed::Encoding);
+        assert_eq!(list("length"), LocaleNeed::Nothing);
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub struct Established {
     pub version: i32,
     /// Does a pooler stand in between, which may change the server's session between transactions?
     pub pooled: bool,
-    /// That of the shard's database, None if it is not known.
-    pub locale: Option<Rc<DatabaseLocale>>,
+    /// That of the shard's database.
+    pub locale: Rc<DatabaseLocale>,
     /// What makes the settings for a transaction.
     pub renewal: Renewal,
     /// What the shard reports of them.
@@ -81,7 +81,7 @@ pub fn connect(inputs: &Inputs) -> Result<Established> {
         _fd: fd,
         version,
         pooled: found.pooled,
-        locale: found.locale.map(Rc::new),
+        locale: Rc::new(found.locale),
         renewal: Renewal::new(inputs.options, &encoding, version, found.pooled),
         watch,
     })

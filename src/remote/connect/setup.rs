@@ -50,8 +50,8 @@ pub struct Found {
     /// Does a pooler stand in between? Then other clients may get the server's session between two transactions, and leave
     /// their settings there: ours have to be made in each.
     pub pooled: bool,
-    /// None: the remote user may not look.
-    pub locale: Option<DatabaseLocale>,
+    /// Of a database that the remote user may not look at, the encoding alone.
+    pub locale: DatabaseLocale,
 }
 
 /// Makes the settings and asks for the database's locale, in two messages that are sent together. The connection is in
@@ -97,7 +97,11 @@ pub fn run(inputs: &Inputs, connection: &mut Connection) -> Result<Found> {
             pooled: pid != connection.backend_pid().to_string().as_bytes(),
             locale: locale
                 .get(1)
-                .and_then(|answer| read_locale(answer, version)),
+                .and_then(|answer| read_locale(answer, version))
+                .unwrap_or_else(|| {
+                    let encoding = connection.parameter_status(c"server_encoding");
+                    DatabaseLocale::with_encoding(encoding.unwrap_or_default())
+                }),
         }),
         _ => Err(gone(server, connection)),
     }
@@ -142,7 +146,7 @@ fn question_of_locale(version: i32) -> &'static str {
 }
 
 fn read_locale(answer: &PgResult, server_version: i32) -> Option<DatabaseLocale> {
-    DatabaseLocale::new(&Facts {
+    Some(DatabaseLocale::new(&Facts {
         encoding: answer.value(0, 0)?,
         provider: answer.value(0, 1)?,
         collate: answer.value(0, 2)?,
@@ -151,7 +155,7 @@ fn read_locale(answer: &PgResult, server_version: i32) -> Option<DatabaseLocale>
         rules: answer.value(0, 5),
         version: answer.value(0, 6),
         server_version,
-    })
+    }))
 }
 
 fn send(server: &str, connection: &mut Connection, statement: &Sql) -> Result<()> {

@@ -98,7 +98,7 @@ impl Session {
         let application_name = guc::application_name();
         self.forget_relations();
         let link = connect::connect(&self.inputs(self.user.get(), &application_name))?;
-        self.locale.replace(link.locale.clone());
+        self.locale.replace(Some(link.locale.clone()));
         self.state.borrow_mut().link = Some(link);
         Ok(false)
     }

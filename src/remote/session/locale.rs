@@ -26,13 +26,15 @@ impl Session {
         self.locale.borrow().clone()
     }
 
-    /// Begins the remote transaction, and checks that the shard's database has the locale that a plan relies on. If not, that is
-    /// an error (55000), and plans are made anew.
+    /// Begins the remote transaction, and checks that the shard's database has the locale, or the encoding, that a plan relies on. If not,
+    /// that is an error (55000), and plans are made anew.
     pub fn rely_on(&self, locale: &[u8]) -> Result<()> {
         self.enter()?;
         let state = self.state.borrow();
-        let found = state.link.as_ref().and_then(|link| link.locale.as_ref());
-        if found.is_some_and(|found| found.to_string().as_bytes() == locale) {
+        let found = state.link.as_ref().map(|link| &link.locale);
+        if found.is_some_and(|found| {
+            found.encoding().as_bytes() == locale || found.to_string().as_bytes() == locale
+        }) {
             return Ok(());
         }
         invalidation::forget_plans();
