@@ -105,7 +105,7 @@ const CHANGES: [(&str, &str, &str, &str); 32] = [
 ];
 
 /// Ways to store a value: what runs, where `$1` is the value as a typed literal and `$2` its type.
-const WAYS: [(&str, &str); 9] = [
+const WAYS: [(&str, &str); 10] = [
     ("a row", "INSERT INTO x VALUES (1, $1)"),
     ("a batch", "INSERT INTO x VALUES (1, $1), (2, $1)"),
     ("a returned row", "INSERT INTO x VALUES (1, $1) RETURNING id"),
@@ -114,6 +114,10 @@ const WAYS: [(&str, &str); 9] = [
         "UPDATE x SET v = $1 WHERE random() < 2",
     ),
     ("an update by the shard", "UPDATE x SET v = $1"),
+    (
+        "an expression that the shard computes",
+        "UPDATE x SET v = CASE WHEN id > 0 THEN $1 END",
+    ),
     ("an upsert", "INSERT INTO u VALUES (10, $1), (11, $1)"),
     (
         "a function",
@@ -190,6 +194,37 @@ fn values_are_those_of_a_new_session_or_there_is_an_error() {
             }
         }
     }
+}
+
+#[test]
+fn an_expression_that_the_shard_computes_gives_the_value_of_one_computed_here() {
+    let mut site = Site::start();
+    site.remote(
+        "CREATE DOMAIN positive AS numeric CHECK (VALUE > 0); CREATE TYPE mood AS ENUM ('ok', 'bad')",
+    );
+    site.ok("SET timezone = 'Asia/Tokyo'");
+    let mut count = 0;
+    for (local, before, after, value) in CHANGES {
+        site.remote(&format!(
+            "DROP TABLE IF EXISTS x; CREATE TABLE x (id int PRIMARY KEY, v {after})"
+        ));
+        site.ok(&format!(
+            "DROP FOREIGN TABLE IF EXISTS x; SELECT shard_fdw_disconnect_all();
+             CREATE FOREIGN TABLE x (id int, v {local}) SERVER s OPTIONS (schema_name 'public')"
+        ));
+        let update = format!("UPDATE x SET v = CASE WHEN id > 0 THEN '{value}'::{local} END");
+        let plan = site.ok(&format!("EXPLAIN {update}")).lines().join("\n");
+        count += usize::from(plan.contains("Foreign Update"));
+        let computed = store(&mut site, &update);
+        let sent = store(&mut site, &format!("{update} WHERE random() < 2"));
+        // The shard does not know the time zone of the user.
+        match computed == Err("0A000".to_owned()) {
+            true => assert_eq!(local, "timestamptz"),
+            false => assert_eq!(computed, sent, "{local} for {after}, which was {before}"),
+        }
+    }
+    // A length is enforced here.
+    assert!(count > CHANGES.len() - 5, "{count}");
 }
 
 #[test]

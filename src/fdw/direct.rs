@@ -88,9 +88,16 @@ unsafe fn begin(node: *mut pg_sys::ForeignScanState) -> Result<()> {
             Oid::INVALID => pg_sys::GetUserId(),
             user => user,
         };
+        let target = (*node).resultRelInfo;
+        let root = match (*target).ri_RootResultRelInfo.as_ref() {
+            Some(root) => root.ri_RelationDesc,
+            None => relation,
+        };
         let access = Access {
             server: (*scan).fs_server,
             user,
+            relid: (*relation).rd_id,
+            root: (*root).rd_id,
             table: catalog::name_of(relation),
             command_id: (*estate).es_output_cid,
         };

@@ -8,6 +8,7 @@ use crate::fdw::direct::plan_direct_modify;
 use crate::fdw::inside::{self, Assignment};
 use crate::fdw::modify::is_row_by_row;
 use crate::fdw::plan::{self, columns_of, Base};
+use crate::model::adjust::Places;
 use crate::model::error::{FdwError, Result};
 use crate::model::expr::Expr;
 use crate::model::sql::Sql;
@@ -16,8 +17,10 @@ use crate::pg::catalog::nodes;
 use crate::pg::expr::Converter;
 use crate::pg::list;
 use crate::pg::version;
+use crate::read::assign::is_computed;
 use crate::read::deparse::Printer;
 use crate::read::plan::{LocaleReason, ScanPlan};
+use crate::write::assigned::depends_on_type;
 use crate::write::direct::DirectPlan;
 use pgrx::pg_sys;
 use pgrx::pg_sys::{CmdType, Index, List, Node, NodeTag, Oid};
@@ -78,22 +81,29 @@ pub unsafe fn plan(
         let new_values = values.iter().map(|(_, value)| value);
         let locale = base.policy.relied_on(conditions.iter().chain(new_values));
         let mut printer = Printer::new(remote);
-        let set: Vec<(i16, Sql)> = values
+        let set: Vec<(i16, Sql, bool)> = values
             .iter()
-            .map(|(attnum, value)| (*attnum, printer.assigned(value)))
+            .map(|(attnum, value)| {
+                let may_change = is_computed(value) && depends_on_type(Oid::from(value.result.oid));
+                (*attnum, printer.assigned(value), may_change)
+            })
             .collect();
         let conditions: Vec<Sql> = conditions
             .iter()
             .map(|condition| printer.condition(condition))
             .collect();
-        let sql = match (*modify).operation {
+        let (sql, places) = match (*modify).operation {
             CmdType::CMD_UPDATE => {
                 statement::update(remote, &set, &conditions, returning.as_deref())
             }
-            _ => statement::delete(remote, &conditions, returning.as_deref()),
+            _ => (
+                statement::delete(remote, &conditions, returning.as_deref()),
+                Places::default(),
+            ),
         };
         let plan = DirectPlan {
             sql,
+            places,
             returning,
             can_set_tag: (*modify).canSetTag,
             locale,

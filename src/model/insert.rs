@@ -210,7 +210,7 @@ pub fn checked_types(columns: &[Target]) -> impl Iterator<Item = u32> + '_ {
 ///
 /// The shard's parser says which types the columns have, after it has locked the table, so that no snapshot matters. A
 /// comparison of records by their images refuses columns of different types; what it finds does not matter.
-pub(super) fn push_type_check<'a>(
+pub fn push_type_check<'a>(
     sql: &mut Sql,
     before: &str,
     schema: &[u8],

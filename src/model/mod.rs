@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! Pure Rust, free of PostgreSQL symbols, so that `cargo test --lib` can reach all of it.
 
+pub mod adjust;
 pub mod application_name;
 pub mod array;
 pub mod change;

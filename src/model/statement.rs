@@ -1,5 +1,6 @@
 //! Statement text for one row, or for whole tables. Parameters are numbered from `$1`.
 
+use crate::model::adjust::{Assigned, Places};
 use crate::model::insert::Clauses;
 use crate::model::sql::Sql;
 use crate::model::table::{RemoteTable, CTID, TABLEOID};
@@ -105,23 +106,34 @@ pub fn insert_row(
 }
 
 /// `UPDATE table SET column = value, … [WHERE (…) AND (…)] [RETURNING returning]`, for all rows that the conditions
-/// hold for; `assignments` must not be empty.
+/// hold for, and where it can be adjusted. `assignments` must not be empty; each says whether its value is to be found again.
 pub fn update(
     table: &RemoteTable,
-    assignments: &[(i16, Sql)],
+    assignments: &[(i16, Sql, bool)],
     conditions: &[Sql],
     returning: Option<&[i16]>,
-) -> Sql {
+) -> (Sql, Places) {
+    let mut places = Places::default();
     let mut sql = Sql::from("UPDATE ");
     sql.push_qualified(&table.schema, &table.name)
         .push(" SET ")
-        .push_list(", ", assignments, |sql, (attnum, value)| {
+        .push_list(", ", assignments, |sql, (attnum, value, is_found)| {
             push_column(sql, table, *attnum);
-            sql.push(" = ").push_bytes(value.as_bytes());
+            let start = sql.push(" = ").len();
+            let end = sql.push_bytes(value.as_bytes()).len();
+            if *is_found {
+                places.assigned.push(Assigned {
+                    attnum: *attnum,
+                    start,
+                    end,
+                });
+            }
         });
     push_conditions(&mut sql, conditions);
+    places.conditions = sql.len();
+    places.has_conditions = !conditions.is_empty();
     push_returning(&mut sql, table, returning);
-    sql
+    (sql, places)
 }
 
 /// `DELETE FROM table [WHERE (…) AND (…)] [RETURNING returning]`, for all rows that the conditions hold for.
@@ -236,12 +248,15 @@ mod tests {
     #[test]
     fn whole_statements() {
         assert_eq!(
-            text(update(
-                &table(),
-                &[(3, "$1".into()), (1, "(x + 1)".into())],
-                &["x".into(), "y".into()],
-                Some(&[1])
-            )),
+            text(
+                update(
+                    &table(),
+                    &[(3, "$1".into(), false), (1, "(x + 1)".into(), true)],
+                    &["x".into(), "y".into()],
+                    Some(&[1])
+                )
+                .0
+            ),
             r#"UPDATE "s"."t""x" SET "B c" = $1, "a" = (x + 1) WHERE (x) AND (y) RETURNING "a""#
         );
         assert_eq!(

@@ -374,3 +374,35 @@ pub fn type_name(oid: Oid, typmod: i32) -> Vec<u8> {
     // SAFETY: a catalog lookup; the name is palloc'd.
     unsafe { bytes(pg_sys::format_type_extended(oid, typmod, flags as u16)) }
 }
+
+/// Schema and name of a type.
+pub fn qualified_type(oid: Oid) -> (Vec<u8>, Vec<u8>) {
+    // SAFETY: a syscache lookup; the entry is released before anything can be raised, its name is copied.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::TYPEOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(oid));
+        if tuple.is_null() {
+            return (Vec::new(), Vec::new());
+        }
+        let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_type>();
+        let name = bytes((*form).typname.data.as_ptr());
+        let namespace = (*form).typnamespace;
+        pg_sys::ReleaseSysCache(tuple);
+        (bytes(pg_sys::get_namespace_name(namespace)), name)
+    }
+}
+
+/// Schema and name of the output function of a type.
+pub fn output_function(type_oid: Oid) -> (Vec<u8>, Vec<u8>) {
+    let mut function = Oid::INVALID;
+    let mut is_varlena = false;
+    // SAFETY: catalog lookups; the names are palloc'd copies.
+    unsafe {
+        pg_sys::getTypeOutputInfo(type_oid, &mut function, &mut is_varlena);
+        let namespace = pg_sys::get_func_namespace(function);
+        (
+            bytes(pg_sys::get_namespace_name(namespace)),
+            bytes(pg_sys::get_func_name(function)),
+        )
+    }
+}

@@ -92,6 +92,14 @@ pub fn remote_names_matter(type_oid: u32) -> bool {
         || COLLECTING_TYPES.contains(&type_oid)
 }
 
+/// Built-in types whose text form depends on TimeZone: timestamptz, its arrays, ranges and multiranges.
+const ZONED_TYPES: [u32; 6] = [1184, 1185, 3910, 3911, 4534, 6153];
+
+/// Is it such a type? Remote sessions have a time zone of their own.
+pub fn time_zone_matters(type_oid: Oid) -> bool {
+    ZONED_TYPES.contains(&type_oid.to_u32())
+}
+
 /// Could the text form depend on search_path? Of types that extensions have made nobody knows.
 fn names_matter(type_oid: Oid) -> bool {
     // SAFETY: catalog lookups.

@@ -4,6 +4,14 @@ use crate::model::expr::{Expr, Kind};
 use crate::model::sql::Sql;
 use crate::read::deparse::{untyped, Printer};
 
+/// Does the shard compute the value for a column? If not, it reads one that is sent.
+pub fn is_computed(expr: &Expr) -> bool {
+    !matches!(
+        expr.kind,
+        Kind::Literal(_) | Kind::ObjectLiteral { .. } | Kind::Param { .. }
+    )
+}
+
 impl Printer<'_> {
     /// The text of a value for a column, whose type here is that of the expression.
     ///

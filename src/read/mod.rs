@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! Reading foreign tables: which conditions the shard gets, plans, scans, import.
 
-mod assign;
+pub mod assign;
 pub mod deparse;
 pub mod import;
 pub mod plan;

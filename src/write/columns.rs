@@ -15,7 +15,7 @@ const CHAR: u32 = 18;
 /// type the column has got: in each of PostgreSQL's own casts they keep their value, or there is an error. (So it is not with numeric, which an
 /// assignment to an integer rounds, with timestamptz, which one to timestamp shifts, or with bool, of which text becomes
 /// "true" rather than "t".)
-const PLAIN_TYPES: [Oid; 7] = [
+pub(super) const PLAIN_TYPES: [Oid; 7] = [
     pg_sys::INT2OID,
     pg_sys::INT4OID,
     pg_sys::INT8OID,

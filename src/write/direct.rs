@@ -1,5 +1,6 @@
 //! UPDATE and DELETE that a shard does whole.
 
+use crate::model::adjust::{Assigned, Places};
 use crate::model::error::Result;
 use crate::model::sql::Sql;
 use crate::pg::batch::TupleBatch;
@@ -10,6 +11,7 @@ use crate::pq::PgResult;
 use crate::remote::statement::{Param, Statement, Subject};
 use crate::remote::stats::WriteStats;
 use crate::remote::usage::Usage;
+use crate::write::assigned;
 use pgrx::pg_sys::Oid;
 use std::rc::Rc;
 
@@ -20,6 +22,8 @@ const CHUNK: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectPlan {
     pub sql: Sql,
+    /// Where it is adjusted to the types that columns have on the shard.
+    pub places: Places,
     /// Numbers of the columns that the shard returns, None if it returns no rows.
     pub returning: Option<Vec<i16>>,
     /// Its rows count for the command tag.
@@ -31,12 +35,20 @@ pub struct DirectPlan {
 impl DirectPlan {
     pub fn to_items(&self) -> Vec<Item> {
         let returning = self.returning.as_deref().unwrap_or_default();
+        let assigned = self.places.assigned.iter();
+        let assigned = assigned.flat_map(|assigned| {
+            let Assigned { attnum, start, end } = *assigned;
+            [i32::from(attnum), start as i32, end as i32]
+        });
         vec![
             Item::Text(self.sql.as_bytes().to_vec()),
             Item::Int(i32::from(self.returning.is_some())),
             Item::Ints(returning.iter().copied().map(i32::from).collect()),
             Item::Int(i32::from(self.can_set_tag)),
             Item::Text(self.locale.clone()),
+            Item::Ints(assigned.collect()),
+            Item::Int(self.places.conditions as i32),
+            Item::Int(i32::from(self.places.has_conditions)),
         ]
     }
 
@@ -47,9 +59,23 @@ impl DirectPlan {
         let returning = items.columns()?;
         let can_set_tag = items.int()? != 0;
         let locale = items.text()?;
+        let assigned = items.ints()?;
+        let places = Places {
+            assigned: assigned
+                .chunks_exact(3)
+                .map(|assigned| Assigned {
+                    attnum: assigned[0] as i16,
+                    start: assigned[1] as usize,
+                    end: assigned[2] as usize,
+                })
+                .collect(),
+            conditions: items.int()? as usize,
+            has_conditions: items.int()? != 0,
+        };
         items.finish()?;
         Ok(DirectPlan {
             sql,
+            places,
             returning: has_returning.then_some(returning),
             can_set_tag,
             locale,
@@ -62,6 +88,10 @@ pub struct Access {
     pub server: Oid,
     /// Its user mapping is used.
     pub user: Oid,
+    /// The foreign table.
+    pub relid: Oid,
+    /// The relation that the statement names.
+    pub root: Oid,
     /// Name of the foreign table.
     pub table: Vec<u8>,
     /// That of the statement.
@@ -71,6 +101,9 @@ pub struct Access {
 /// A running UPDATE or DELETE. Nothing is sent before [`Direct::run`].
 pub struct Direct {
     sql: Rc<Sql>,
+    places: Places,
+    /// The foreign table, and the relation that the statement names.
+    relids: (Oid, Oid),
     locale: Vec<u8>,
     params: Params,
     usage: Usage,
@@ -102,6 +135,8 @@ impl Direct {
     ) -> Direct {
         Direct {
             sql: Rc::new(plan.sql),
+            places: plan.places,
+            relids: (access.relid, access.root),
             locale: plan.locale,
             params,
             usage: Usage::new(access.server, access.user),
@@ -126,16 +161,28 @@ impl Direct {
         }
         self.has_run = true;
         let values = self.params.evaluate()?;
-        let statement = Statement {
-            sql: self.sql.clone(),
-            params: values.into_iter().map(Param::text).collect(),
-            written_by: Some(self.command_id),
-            subject: self.subject.clone(),
-        };
         let session = self.usage.session()?;
         if !self.locale.is_empty() {
             session.rely_on(&self.locale)?;
         }
+        let mut params: Vec<Param> = values.into_iter().map(Param::text).collect();
+        let sql = match self.places.assigned.is_empty() {
+            true => self.sql.clone(),
+            false => {
+                let (relid, root) = self.relids;
+                let count = params.len();
+                let (sql, checks) =
+                    assigned::fit(&session, &self.sql, &self.places, relid, root, count)?;
+                params.extend(checks);
+                Rc::new(sql)
+            }
+        };
+        let statement = Statement {
+            sql,
+            params,
+            written_by: Some(self.command_id),
+            subject: self.subject.clone(),
+        };
         let answer = session.execute(&statement)?;
         let rows = answer.affected_rows().unwrap_or(0);
         let bytes = statement.len() as u64;
@@ -196,6 +243,15 @@ mod tests {
     fn a_plan_survives_its_list() {
         let mut plan = DirectPlan {
             sql: "DELETE".into(),
+            places: Places {
+                assigned: vec![Assigned {
+                    attnum: 2,
+                    start: 30,
+                    end: 40_000,
+                }],
+                conditions: 50_000,
+                has_conditions: true,
+            },
             returning: Some(vec![]),
             can_set_tag: true,
             locale: b"UTF8 c".to_vec(),

@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! What a write statement does: whether rows are buffered, the buffers, and how they become statements.
 
+pub mod assigned;
 pub mod buffer;
 pub mod change;
 mod change_buffer;

@@ -563,7 +563,7 @@ impl Queue {
                                 Err(end) => return Err(end.note(&mut self.farewell)),
                             };
                             let changed = match entry.role {
-                                Role::Batch(_) => {
+                                Role::Batch(_) | Role::Ticket(_) => {
                                     let table = entry.subject.table.as_deref();
                                     relation::changed_types(server, &result, table)
                                 }
