@@ -21,4 +21,5 @@ pub mod spare;
 pub mod statement;
 pub mod stats;
 pub mod transaction;
+pub mod tree;
 pub mod usage;

@@ -11,8 +11,8 @@ use crate::pg::typio;
 use crate::remote::relation::{RemoteRelation, RemoteType};
 use crate::remote::session::Session;
 use crate::remote::statement::Param;
+use crate::remote::tree::remote_relation;
 use crate::write::columns::PLAIN_TYPES;
-use crate::write::known::remote_relation;
 use pgrx::pg_sys;
 use pgrx::pg_sys::Oid;
 

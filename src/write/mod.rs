@@ -9,7 +9,6 @@ pub mod columns;
 pub mod direct;
 pub mod insert;
 mod kept;
-mod known;
 pub mod policy;
 pub mod rowwise;
 mod shape;
