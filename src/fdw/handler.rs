@@ -1,6 +1,6 @@
 //! The SQL function `shard_fdw_handler()`: the callbacks of the wrapper.
 
-use crate::fdw::{direct, explain, import, insert, modify, plan, scan, truncate};
+use crate::fdw::{direct, explain, import, insert, lock, modify, plan, scan, truncate};
 use crate::pg::raise::guarded;
 use pgrx::pg_sys;
 use pgrx::pg_sys::Datum;
@@ -39,6 +39,7 @@ fn callbacks() -> pg_sys::FdwRoutine {
         type_: pg_sys::NodeTag::T_FdwRoutine,
         GetForeignRelSize: Some(plan::get_foreign_rel_size),
         GetForeignPaths: Some(plan::get_foreign_paths),
+        GetForeignRowMarkType: Some(lock::get_foreign_row_mark_type),
         GetForeignPlan: Some(plan::get_foreign_plan),
         AddForeignUpdateTargets: Some(plan::add_foreign_update_targets),
         BeginForeignScan: Some(scan::begin_foreign_scan),
@@ -46,6 +47,7 @@ fn callbacks() -> pg_sys::FdwRoutine {
         ReScanForeignScan: Some(scan::rescan_foreign_scan),
         EndForeignScan: Some(scan::end_foreign_scan),
         ExplainForeignScan: Some(scan::explain_foreign_scan),
+        RefetchForeignRow: Some(lock::refetch_foreign_row),
         PlanForeignModify: Some(modify::plan_foreign_modify),
         BeginForeignModify: Some(modify::begin_foreign_modify),
         ExecForeignInsert: Some(insert::exec_foreign_insert),

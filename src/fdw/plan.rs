@@ -1,9 +1,9 @@
 //! Planning of foreign scans: GetForeignRelSize, GetForeignPaths, GetForeignPlan, AddForeignUpdateTargets.
 
+use crate::fdw::{lock, order};
 use crate::model::error::{FdwError, Result};
 use crate::model::expr::{Expr, CTID};
 use crate::model::option::ColumnOptions;
-use crate::model::statement::{LockStrength, LockWait};
 use crate::model::table::TABLEOID;
 use crate::pg::backend;
 use crate::pg::catalog::{self, c_string, nodes};
@@ -12,7 +12,8 @@ use crate::pg::list;
 use crate::pg::raise::guarded;
 use crate::pg::target::Target;
 use crate::pg::version;
-use crate::read::plan::{LocalCost, Policy, ScanPlan};
+use crate::read::lock::Locking;
+use crate::read::plan::{LocalCost, Policy, ScanPlan, Selection};
 use pgrx::pg_sys;
 use pgrx::pg_sys::{Node, Oid};
 use pgrx::PgMemoryContexts;
@@ -34,7 +35,7 @@ impl Base {
     /// Do rows have to be locked that are read to be changed? Those that are found by a key need not if the remote
     /// transaction sees one snapshot: a row that somebody else changes meanwhile is an error then. And a view may be one
     /// that cannot be locked.
-    fn needs_lock(&self) -> bool {
+    pub(super) fn needs_lock(&self) -> bool {
         self.target.key.is_empty() || !self.policy.has_one_snapshot
     }
 }
@@ -111,8 +112,20 @@ pub unsafe extern "C-unwind" fn get_foreign_paths(
                 cpu_tuple_cost: pg_sys::cpu_tuple_cost,
             };
             let (startup, total) = base.policy.cost(local, retrieved.min(rel.tuples));
-            let path = version::create_foreignscan_path(root, baserel, rel.rows, startup, total);
-            pg_sys::add_path(baserel, path.cast());
+            let mut orders = vec![ptr::null_mut()];
+            if lock::wants_order(root, baserel) {
+                let mut converter = Converter::new(rel.relid, base.policy.has_extensions());
+                let order = (*root).sort_pathkeys;
+                if order::sort_keys(&base.policy, &mut converter, baserel, order).is_some() {
+                    orders.push(order);
+                }
+            }
+            for order in orders {
+                let path = version::create_foreignscan_path(
+                    root, baserel, rel.rows, startup, total, order,
+                );
+                pg_sys::add_path(baserel, path.cast());
+            }
             Ok(())
         })
     }
@@ -124,7 +137,7 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
     root: *mut pg_sys::PlannerInfo,
     baserel: *mut pg_sys::RelOptInfo,
     _relid: Oid,
-    _best_path: *mut pg_sys::ForeignPath,
+    best_path: *mut pg_sys::ForeignPath,
     tlist: *mut pg_sys::List,
     scan_clauses: *mut pg_sys::List,
     outer_plan: *mut pg_sys::Plan,
@@ -143,18 +156,40 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
                         .ok_or_else(|| FdwError::internal("a condition cannot be sent any more"))?,
                 );
             }
+            let order = order::chosen(&base.policy, &mut converter, baserel, best_path)?;
+            let (keys, comparisons): (Vec<_>, Vec<_>) = order
+                .into_iter()
+                .map(|order| (order.key, order.comparison))
+                .unzip();
             let local_exprs = clauses_of(&local);
-            let columns = needed_columns(root, baserel, &base.target, local_exprs);
+            let mut columns = needed_columns(root, baserel, &base.target, &[local_exprs]);
+            let is_ordered = !keys.is_empty();
+            let locks = lock::locks(root, baserel, base, !local.is_empty(), is_ordered);
+            let locking = match locks.row {
+                Some(lock) => {
+                    // All conditions are checked again for a row that was changed meanwhile.
+                    let conditions = [local_exprs, clauses_of(&remote)];
+                    let needed = needed_columns(root, baserel, &base.target, &conditions);
+                    columns = lock::with_place(&columns);
+                    Some(Locking::row(&base.target.remote, needed, lock))
+                }
+                None => locks.locking,
+            };
+            let fetch_size = base.target.options.fetch_size;
             let (mut plan, params) = ScanPlan::new(
                 &base.target.remote,
                 columns,
-                &conditions,
-                row_lock(root, (*baserel).relid, base.needs_lock()),
-                base.target.options.fetch_size,
+                Selection {
+                    conditions: &conditions,
+                    order: &keys,
+                    lock: locks.scan,
+                },
+                locks.most.map_or(fetch_size, |most| most.min(fetch_size)),
                 base.policy.writes,
                 is_changed(root, (*baserel).relid),
             );
-            plan.locale = base.policy.relied_on(conditions.iter());
+            plan.locking = locking;
+            plan.locale = base.policy.relied_on(conditions.iter().chain(&comparisons));
             plan.locale_reason = base.policy.locale_reason();
             let mut exprs = ptr::null_mut();
             for index in params {
@@ -333,20 +368,21 @@ unsafe fn clauses_of(clauses: &[Clause]) -> *mut pg_sys::List {
     })
 }
 
-/// Numbers of the columns that the plan above and the conditions that stay here need.
+/// Numbers of the columns that the plan above and some conditions need.
 ///
 /// # Safety
-/// `root` and `baserel` are valid, `local_exprs` a list of its conditions.
+/// `root` and `baserel` are valid, and `conditions` are lists of its conditions.
 unsafe fn needed_columns(
     root: *mut pg_sys::PlannerInfo,
     baserel: *mut pg_sys::RelOptInfo,
     target: &Target,
-    local_exprs: *mut pg_sys::List,
+    conditions: &[*mut pg_sys::List],
 ) -> Vec<i16> {
     // SAFETY: by the contract.
     unsafe {
         let mut used = ptr::null_mut();
-        for exprs in [(*(*baserel).reltarget).exprs, local_exprs] {
+        let target_list = (*(*baserel).reltarget).exprs;
+        for &exprs in conditions.iter().chain([&target_list]) {
             pg_sys::pull_varattnos(exprs.cast(), (*baserel).relid, &mut used);
         }
         let mut columns = columns_of(used, target);
@@ -390,48 +426,13 @@ pub unsafe fn columns_of(used: *mut pg_sys::Bitmapset, target: &Target) -> Vec<i
 ///
 /// # Safety
 /// `root` is valid.
-unsafe fn is_changed(root: *mut pg_sys::PlannerInfo, relid: u32) -> bool {
+pub(super) unsafe fn is_changed(root: *mut pg_sys::PlannerInfo, relid: u32) -> bool {
     // SAFETY: by the contract.
     unsafe {
         matches!(
             (*(*root).parse).commandType,
             pg_sys::CmdType::CMD_UPDATE | pg_sys::CmdType::CMD_DELETE
         ) && pg_sys::bms_is_member(relid as i32, (*root).all_result_relids)
-    }
-}
-
-/// The lock that the shard must take on the rows: targets of UPDATE and DELETE must not change before they are
-/// written, and a locking clause can be obeyed nowhere else.
-///
-/// # Safety
-/// `root` is valid.
-unsafe fn row_lock(
-    root: *mut pg_sys::PlannerInfo,
-    relid: u32,
-    target_is_locked: bool,
-) -> Option<(LockStrength, LockWait)> {
-    // SAFETY: by the contract; rowMarks is a list of PlanRowMark.
-    unsafe {
-        if is_changed(root, relid) {
-            return target_is_locked.then_some((LockStrength::Update, LockWait::Block));
-        }
-        let mark = nodes((*root).rowMarks)
-            .into_iter()
-            .map(|node| &*node.cast::<pg_sys::PlanRowMark>())
-            .find(|mark| mark.rti == relid)?;
-        let strength = match mark.strength {
-            pg_sys::LockClauseStrength::LCS_FORKEYSHARE
-            | pg_sys::LockClauseStrength::LCS_FORSHARE => LockStrength::Share,
-            pg_sys::LockClauseStrength::LCS_FORNOKEYUPDATE
-            | pg_sys::LockClauseStrength::LCS_FORUPDATE => LockStrength::Update,
-            _ => return None,
-        };
-        let wait = match mark.waitPolicy {
-            pg_sys::LockWaitPolicy::LockWaitSkip => LockWait::Skip,
-            pg_sys::LockWaitPolicy::LockWaitError => LockWait::Error,
-            _ => LockWait::Block,
-        };
-        Some((strength, wait))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Execution of foreign scans: BeginForeignScan to EndForeignScan, and ExplainForeignScan.
 
-use crate::fdw::direct;
 use crate::fdw::rescan::may_rescan;
+use crate::fdw::{direct, lock};
 use crate::model::error::{FdwError, Result};
 use crate::pg::batch::TupleBatch;
 use crate::pg::catalog;
@@ -85,13 +85,16 @@ unsafe fn begin(node: *mut pg_sys::ForeignScanState, eflags: i32) -> Result<()> 
         let batch = TupleBatch::new(decoder, slot, context, c"shard_fdw batch");
         let mut scan = Scan::new(plan, access, params, batch, store);
         // A recheck of single rows hardly ever scans; if it does, the first fetch registers.
-        if (*estate).es_epq_active.is_null() {
+        let is_recheck = !(*estate).es_epq_active.is_null();
+        if !is_recheck {
             scan.register()?;
         }
-        (*node).fdw_state = PgMemoryContexts::For(context)
-            .leak_and_drop_on_delete(Some(scan))
-            .cast();
-        Ok(())
+        let scan = PgMemoryContexts::For(context).leak_and_drop_on_delete(Some(scan));
+        (*node).fdw_state = scan.cast();
+        match is_recheck {
+            true => Ok(()),
+            false => lock::attach(node, &plan_of(node)?, scan),
+        }
     }
 }
 
@@ -161,6 +164,9 @@ pub unsafe extern "C-unwind" fn explain_foreign_scan(
                 out.text(c"Remote SQL", plan.sql.as_bytes())?;
                 if let Some(reason) = plan.locale_reason {
                     out.text(c"Not Shipped", reason.describe().as_bytes())?;
+                }
+                if let Some(locking) = &plan.locking {
+                    out.text(c"Rows Locked", locking.describe().as_bytes())?;
                 }
             }
             Ok(())

@@ -5,10 +5,12 @@ use crate::model::insert::Clauses;
 use crate::model::sql::Sql;
 use crate::model::table::{RemoteTable, CTID, TABLEOID};
 
-/// Row lock of a SELECT.
+/// How strong a row lock is, from the weakest to the strongest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockStrength {
+    KeyShare,
     Share,
+    NoKeyUpdate,
     Update,
 }
 
@@ -18,6 +20,38 @@ pub enum LockWait {
     Block,
     Skip,
     Error,
+}
+
+/// The lock that a SELECT takes on its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RowLock {
+    pub strength: LockStrength,
+    pub wait: LockWait,
+}
+
+impl RowLock {
+    /// `FOR … [SKIP LOCKED|NOWAIT]`.
+    fn push(self, sql: &mut Sql) {
+        sql.push(match self.strength {
+            LockStrength::KeyShare => " FOR KEY SHARE",
+            LockStrength::Share => " FOR SHARE",
+            LockStrength::NoKeyUpdate => " FOR NO KEY UPDATE",
+            LockStrength::Update => " FOR UPDATE",
+        });
+        sql.push(match self.wait {
+            LockWait::Block => "",
+            LockWait::Skip => " SKIP LOCKED",
+            LockWait::Error => " NOWAIT",
+        });
+    }
+}
+
+/// One key of an ORDER BY that uses the default operators of the key's type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SortKey<T> {
+    pub expr: T,
+    pub descending: bool,
+    pub nulls_first: bool,
 }
 
 /// Adds a column's name; `ctid` for [`CTID`], `tableoid` for [`TABLEOID`]. A number that is no column (dropped since) becomes NULL.
@@ -40,29 +74,45 @@ fn push_columns(sql: &mut Sql, table: &RemoteTable, columns: &[i16]) {
     });
 }
 
-/// `SELECT columns FROM table [WHERE (…) AND (…)] [FOR …]`.
+/// `SELECT columns FROM table [WHERE (…) AND (…)] [ORDER BY …] [FOR …]`.
 pub fn select(
     table: &RemoteTable,
     columns: &[i16],
     conditions: &[Sql],
-    lock: Option<(LockStrength, LockWait)>,
+    order: &[SortKey<Sql>],
+    lock: Option<RowLock>,
 ) -> Sql {
+    let mut sql = select_from(table, columns);
+    push_conditions(&mut sql, conditions);
+    if !order.is_empty() {
+        sql.push(" ORDER BY ").push_list(", ", order, |sql, key| {
+            sql.push_bytes(key.expr.as_bytes())
+                .push(if key.descending { " DESC" } else { " ASC" })
+                .push(match key.nulls_first {
+                    true => " NULLS FIRST",
+                    false => " NULLS LAST",
+                });
+        });
+    }
+    if let Some(lock) = lock {
+        lock.push(&mut sql);
+    }
+    sql
+}
+
+/// `SELECT columns FROM table WHERE ctid = $1 AND tableoid = $2 FOR …`.
+pub fn lock_row(table: &RemoteTable, columns: &[i16], lock: RowLock) -> Sql {
+    let mut sql = select_from(table, columns);
+    sql.push(" WHERE ctid = $1 AND tableoid = $2");
+    lock.push(&mut sql);
+    sql
+}
+
+fn select_from(table: &RemoteTable, columns: &[i16]) -> Sql {
     let mut sql = Sql::from("SELECT ");
     push_columns(&mut sql, table, columns);
     sql.push(" FROM ")
         .push_qualified(&table.schema, &table.name);
-    push_conditions(&mut sql, conditions);
-    if let Some((strength, wait)) = lock {
-        sql.push(match strength {
-            LockStrength::Share => " FOR SHARE",
-            LockStrength::Update => " FOR UPDATE",
-        });
-        sql.push(match wait {
-            LockWait::Block => "",
-            LockWait::Skip => " SKIP LOCKED",
-            LockWait::Error => " NOWAIT",
-        });
-    }
     sql
 }
 
@@ -197,7 +247,7 @@ mod tests {
     #[test]
     fn select_names_what_it_needs() {
         assert_eq!(
-            text(select(&table(), &[1, 3, CTID, TABLEOID], &[], None)),
+            text(select(&table(), &[1, 3, CTID, TABLEOID], &[], &[], None)),
             r#"SELECT "a", "B c", ctid, tableoid FROM "s"."t""x""#
         );
         assert_eq!(
@@ -205,7 +255,8 @@ mod tests {
                 &table(),
                 &[],
                 &["x".into(), "y".into()],
-                Some((LockStrength::Update, LockWait::Block))
+                &[],
+                lock(LockStrength::Update, LockWait::Block)
             )),
             r#"SELECT NULL FROM "s"."t""x" WHERE (x) AND (y) FOR UPDATE"#
         );
@@ -214,9 +265,45 @@ mod tests {
                 &table(),
                 &[2],
                 &[],
-                Some((LockStrength::Share, LockWait::Skip))
+                &[],
+                lock(LockStrength::Share, LockWait::Skip)
             )),
             r#"SELECT NULL FROM "s"."t""x" FOR SHARE SKIP LOCKED"#
+        );
+    }
+
+    fn lock(strength: LockStrength, wait: LockWait) -> Option<RowLock> {
+        Some(RowLock { strength, wait })
+    }
+
+    #[test]
+    fn select_orders_before_it_locks() {
+        let key = |expr: &str, descending, nulls_first| SortKey {
+            expr: Sql::from(expr),
+            descending,
+            nulls_first,
+        };
+        assert_eq!(
+            text(select(
+                &table(),
+                &[1],
+                &["x".into()],
+                &[key("\"a\"", false, false), key("(b)", true, true)],
+                lock(LockStrength::NoKeyUpdate, LockWait::Error)
+            )),
+            r#"SELECT "a" FROM "s"."t""x" WHERE (x) ORDER BY "a" ASC NULLS LAST, (b) DESC NULLS FIRST FOR NO KEY UPDATE NOWAIT"#
+        );
+    }
+
+    #[test]
+    fn one_row_is_locked_by_its_place() {
+        let lock = RowLock {
+            strength: LockStrength::KeyShare,
+            wait: LockWait::Block,
+        };
+        assert_eq!(
+            text(lock_row(&table(), &[3, CTID], lock)),
+            r#"SELECT "B c", ctid FROM "s"."t""x" WHERE ctid = $1 AND tableoid = $2 FOR KEY SHARE"#
         );
     }
 

@@ -284,6 +284,13 @@ pub fn foreign_leaves(relid: Oid) -> Result<Vec<Oid>> {
     }
 }
 
+/// The partitioned table at the top of the tree that `relid` is a partition in; `relid` itself if it is none.
+pub fn topmost_parent(relid: Oid) -> Oid {
+    // SAFETY: get_partition_ancestors returns a palloc'd list of OIDs, the topmost one last.
+    let ancestors = unsafe { oid_list(version::partition_ancestors(relid)) };
+    ancestors.last().copied().unwrap_or(relid)
+}
+
 /// The relation's kind (`pg_class.relkind`), 0 if there is no such relation.
 pub fn relkind(relid: Oid) -> u8 {
     // SAFETY: a syscache lookup of a plain value.

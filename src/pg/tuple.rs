@@ -11,7 +11,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::Datum;
 use std::cell::Cell;
-use std::ffi::{c_char, c_int, c_void, CStr};
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::ops::Range;
 
 extern "C-unwind" {
@@ -48,6 +48,17 @@ pub(super) struct Place {
     pub ctid: Option<pg_sys::ItemPointerData>,
     /// OID of the table that holds the row; 0: not known.
     pub table: u32,
+}
+
+/// The text form of a ctid.
+///
+/// # Safety
+/// `ctid` is a value of type `tid`.
+pub unsafe fn ctid_text(ctid: Datum) -> CString {
+    // SAFETY: by the contract.
+    let place = unsafe { *ctid.cast_mut_ptr::<pg_sys::ItemPointerData>() };
+    let block = u32::from(place.ip_blkid.bi_hi) << 16 | u32::from(place.ip_blkid.bi_lo);
+    CString::new(format!("({block},{})", place.ip_posid)).unwrap_or_default()
 }
 
 /// Turns rows into tuples of one relation. Columns that are not read are NULL.

@@ -12,6 +12,7 @@ extern "C-unwind" {
         lockmode: c_int,
         numparents: *mut *mut pg_sys::List,
     ) -> *mut pg_sys::List;
+    fn get_partition_ancestors(relid: Oid) -> *mut pg_sys::List;
     fn RelationGetPartitionQual(relation: pg_sys::Relation) -> *mut pg_sys::List;
     fn ExecSetupPartitionTupleRouting(
         estate: *mut pg_sys::EState,
@@ -73,6 +74,15 @@ pub unsafe fn inheritors(parent: Oid) -> *mut pg_sys::List {
             find_all_inheritors(parent, pg_sys::NoLock as c_int, std::ptr::null_mut())
         })
     }
+}
+
+/// OIDs of the partitioned tables above `relid`, the nearest first.
+///
+/// # Safety
+/// To be called inside a transaction.
+pub unsafe fn partition_ancestors(relid: Oid) -> *mut pg_sys::List {
+    // SAFETY: a C function behind pgrx's guard; the closure holds plain data only.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| get_partition_ancestors(relid)) }
 }
 
 /// The bound of a partition and of its ancestors, as a list of conditions on columns of range table
@@ -294,7 +304,7 @@ pub fn has_delegated_credentials() -> bool {
     false
 }
 
-/// A plain path over all of `baserel`, in no order.
+/// A plain path over all of `baserel`, in the order of `pathkeys` (null: in none).
 ///
 /// # Safety
 /// Both are valid; to be called by GetForeignPaths.
@@ -304,6 +314,7 @@ pub unsafe fn create_foreignscan_path(
     rows: f64,
     startup_cost: f64,
     total_cost: f64,
+    pathkeys: *mut pg_sys::List,
 ) -> *mut pg_sys::ForeignPath {
     use std::ptr::null_mut;
     // SAFETY: by the contract; a null target stands for the relation's own, null lists are empty.
@@ -317,7 +328,7 @@ pub unsafe fn create_foreignscan_path(
             0,
             startup_cost,
             total_cost,
-            null_mut(),
+            pathkeys,
             (*baserel).lateral_relids,
             null_mut(),
             #[cfg(any(feature = "pg17", feature = "pg18"))]
@@ -354,6 +365,45 @@ pub unsafe fn check_as_user(plan: *mut pg_sys::ForeignScan, estate: *mut pg_sys:
 pub unsafe fn check_as_user(plan: *mut pg_sys::ForeignScan, _estate: *mut pg_sys::EState) -> Oid {
     // SAFETY: by the contract.
     unsafe { (*plan).checkAsUser }
+}
+
+/// The user whose rights a range table entry is used with; invalid for the current user, and from 16 on, where the entry does not
+/// say it.
+///
+/// # Safety
+/// `entry` is valid.
+pub unsafe fn entry_user(entry: *mut pg_sys::RangeTblEntry) -> Oid {
+    #[cfg(feature = "pg15")]
+    // SAFETY: by the contract.
+    let user = unsafe { (*entry).checkAsUser };
+    #[cfg(not(feature = "pg15"))]
+    let user = {
+        let _ = entry;
+        Oid::INVALID
+    };
+    user
+}
+
+/// The operator by which a key of an order sorts values of a type of its operator family; invalid if there is none.
+///
+/// # Safety
+/// `pathkey` is valid.
+pub unsafe fn pathkey_operator(pathkey: *mut pg_sys::PathKey, type_oid: Oid) -> Oid {
+    // SAFETY: by the contract; syscache lookups.
+    unsafe {
+        let family = (*pathkey).pk_opfamily;
+        #[cfg(not(feature = "pg18"))]
+        let operator =
+            pg_sys::get_opfamily_member(family, type_oid, type_oid, (*pathkey).pk_strategy as i16);
+        #[cfg(feature = "pg18")]
+        let operator = pg_sys::get_opfamily_member_for_cmptype(
+            family,
+            type_oid,
+            type_oid,
+            (*pathkey).pk_cmptype,
+        );
+        operator
+    }
 }
 
 /// The user whose rights a write to a relation uses; invalid for the current user.

@@ -4,6 +4,7 @@
 pub mod assign;
 pub mod deparse;
 pub mod import;
+pub mod lock;
 pub mod plan;
 #[cfg(test)]
 mod sample;

@@ -5,13 +5,14 @@ use crate::model::expr::{Expr, Kind, Source};
 use crate::model::locale::DatabaseLocale;
 use crate::model::option::{Isolation, ServerOptions};
 use crate::model::sql::Sql;
-use crate::model::statement::{self, LockStrength, LockWait};
+use crate::model::statement::{self, RowLock, SortKey};
 use crate::model::table::RemoteTable;
 use crate::pg::keyhash::is_deterministic;
 use crate::pg::list::{Item, Items};
 use crate::pg::{catalog, extension, locale};
 use crate::pq::conninfo;
 use crate::read::deparse::Printer;
+use crate::read::lock::Locking;
 use crate::read::ship::{self, LocaleNeed, Shipping};
 use crate::remote::cache;
 use pgrx::pg_sys::Oid;
@@ -217,6 +218,14 @@ pub struct LocalCost {
     pub cpu_tuple_cost: f64,
 }
 
+/// Which rows the statement of a scan asks for, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Selection<'a> {
+    pub conditions: &'a [Expr],
+    pub order: &'a [SortKey<Expr>],
+    pub lock: Option<RowLock>,
+}
+
 /// A foreign scan as the plan holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScanPlan {
@@ -235,6 +244,8 @@ pub struct ScanPlan {
     pub locale: Vec<u8>,
     /// Why something is not sent.
     pub locale_reason: Option<LocaleReason>,
+    /// Where rows are locked, if a locking clause asks for it.
+    pub locking: Option<Locking>,
 }
 
 impl ScanPlan {
@@ -242,24 +253,37 @@ impl ScanPlan {
     pub fn new(
         table: &RemoteTable,
         columns: Vec<i16>,
-        conditions: &[Expr],
-        lock: Option<(LockStrength, LockWait)>,
+        selection: Selection<'_>,
         fetch_size: u32,
         replay: bool,
         ahead: bool,
     ) -> (ScanPlan, Vec<usize>) {
+        let Selection {
+            conditions,
+            order,
+            lock,
+        } = selection;
         let mut printer = Printer::new(table);
         let texts: Vec<Sql> = conditions
             .iter()
             .map(|condition| printer.condition(condition))
             .collect();
-        let deferred = conditions.iter().any(|condition| {
-            condition.any(
+        let keys: Vec<SortKey<Sql>> = order
+            .iter()
+            .map(|key| SortKey {
+                expr: printer.condition(&key.expr),
+                descending: key.descending,
+                nulls_first: key.nulls_first,
+            })
+            .collect();
+        let mut sent = conditions.iter().chain(order.iter().map(|key| &key.expr));
+        let deferred = sent.any(|expr| {
+            expr.any(
                 &|expr| matches!(expr.kind, Kind::Param { source, .. } if source != Source::Extern),
             )
         });
         let plan = ScanPlan {
-            sql: statement::select(table, &columns, &texts, lock),
+            sql: statement::select(table, &columns, &texts, &keys, lock),
             columns,
             fetch_size,
             deferred,
@@ -267,12 +291,13 @@ impl ScanPlan {
             ahead,
             locale: Vec::new(),
             locale_reason: None,
+            locking: None,
         };
         (plan, printer.into_params())
     }
 
     pub fn to_items(&self) -> Vec<Item> {
-        vec![
+        let mut items = vec![
             Item::Text(self.sql.as_bytes().to_vec()),
             Item::Ints(self.columns.iter().copied().map(i32::from).collect()),
             Item::Int(self.fetch_size as i32),
@@ -281,7 +306,9 @@ impl ScanPlan {
             Item::Int(i32::from(self.ahead)),
             Item::Text(self.locale.clone()),
             Item::Int(LocaleReason::number(self.locale_reason)),
-        ]
+        ];
+        items.extend(Locking::to_items(self.locking.as_ref()));
+        items
     }
 
     pub fn from_items(items: Vec<Item>) -> Result<ScanPlan> {
@@ -295,6 +322,7 @@ impl ScanPlan {
             ahead: items.int()? != 0,
             locale: items.text()?,
             locale_reason: LocaleReason::from_number(items.int()?),
+            locking: Locking::from_items(&mut items)?,
         };
         items.finish()?;
         Ok(plan)
@@ -305,6 +333,7 @@ impl ScanPlan {
 mod tests {
     use super::*;
     use crate::model::locale::Facts;
+    use crate::model::statement::{LockStrength, LockWait};
     use crate::model::table::{RemoteColumn, CTID};
     use crate::read::sample::*;
 
@@ -337,18 +366,44 @@ mod tests {
     #[test]
     fn a_plan_survives_its_list() {
         let condition = operator("=", column(1, INT4), param(3, INT4));
-        let (mut plan, params) =
-            ScanPlan::new(&table(), vec![1, CTID], &[condition], None, 50, true, true);
+        let order = [SortKey {
+            expr: column(1, INT4),
+            descending: true,
+            nulls_first: false,
+        }];
+        let lock = RowLock {
+            strength: LockStrength::Update,
+            wait: LockWait::Block,
+        };
+        let (mut plan, params) = ScanPlan::new(
+            &table(),
+            vec![1, CTID],
+            Selection {
+                conditions: &[condition],
+                order: &order,
+                lock: Some(lock),
+            },
+            50,
+            true,
+            true,
+        );
         assert_eq!(params, vec![3]);
         assert!(!plan.deferred);
         assert_eq!(
             plan.sql.to_string(),
-            r#"SELECT "a", ctid FROM "s"."t" WHERE (("a" = $1::integer))"#
+            r#"SELECT "a", ctid FROM "s"."t" WHERE (("a" = $1::integer)) ORDER BY "a" DESC NULLS LAST FOR UPDATE"#
         );
         assert_eq!(ScanPlan::from_items(plan.to_items()).unwrap(), plan);
         plan.locale = b"UTF8 c".to_vec();
         plan.locale_reason = Some(LocaleReason::Unknown);
-        assert_eq!(ScanPlan::from_items(plan.to_items()).unwrap(), plan);
+        for locking in [
+            Locking::Scan,
+            Locking::ScanForLackOfLocators,
+            Locking::row(&table(), vec![1], lock),
+        ] {
+            plan.locking = Some(locking);
+            assert_eq!(ScanPlan::from_items(plan.to_items()).unwrap(), plan);
+        }
         let mut short = plan.to_items();
         short.pop();
         assert!(ScanPlan::from_items(short).is_err());
@@ -367,7 +422,17 @@ mod tests {
         assert!(policy(true).allows(&operator("=", column(1, INT4), param(0, INT4))));
         assert!(policy(true).allows_whole(&condition, &|index| index == 0));
         assert!(!policy(true).allows_whole(&condition, &|_| false));
-        let (plan, _) = ScanPlan::new(&table(), vec![], &[condition], None, 1, false, false);
+        let (plan, _) = ScanPlan::new(
+            &table(),
+            vec![],
+            Selection {
+                conditions: &[condition],
+                ..Selection::default()
+            },
+            1,
+            false,
+            false,
+        );
         assert!(plan.deferred);
     }
 

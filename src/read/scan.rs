@@ -7,11 +7,13 @@ use crate::pg::batch::TupleBatch;
 use crate::pg::param::Params;
 use crate::pg::store::Store;
 use crate::pg::tuple::TextRows;
+use crate::read::lock::{Locked, Locking, OneTable, RowLocker};
 use crate::read::plan::ScanPlan;
 use crate::remote::cache;
 use crate::remote::cursor::Cursor;
 use crate::remote::statement::Param;
 use pgrx::pg_sys::Oid;
+use std::ffi::CString;
 
 /// A scan that reads ahead fetches up to so many times `fetch_size` rows at a time,
 const LARGEST_FETCH: u32 = 10;
@@ -56,6 +58,8 @@ pub struct Scan {
     stored: bool,
     /// Rows come from the store.
     replaying: bool,
+    /// Where the rows come from, if they are locked one by one.
+    remote: OneTable,
 }
 
 impl Scan {
@@ -81,6 +85,7 @@ impl Scan {
             store,
             stored: false,
             replaying: false,
+            remote: OneTable::default(),
         }
     }
 
@@ -155,6 +160,10 @@ impl Scan {
         }
         let rows = cursor.fetch(fetch_size);
         let rows = rows.map_err(|error| explain_place(error, &self.plan))?;
+        if let (Some(Locking::Row { .. }), Some(cursor)) = (&self.plan.locking, &self.cursor) {
+            let (columns, table) = (&self.plan.columns, &self.access.table);
+            self.remote.see(&rows, columns, cursor.session(), table)?;
+        }
         let at_end = rows.ntuples() < fetch_size as usize;
         if self.plan.ahead && !at_end {
             self.fetch_size = self.next_fetch_size();
@@ -190,6 +199,21 @@ impl Scan {
                 store.put(&self.batch);
                 self.stored = true;
             }
+        }
+    }
+
+    /// Locks a row that the scan has shown, by its place on the shard, unless the scan has locked it.
+    pub fn lock(&self, ctid: CString) -> Result<Locked> {
+        match (&self.plan.locking, &self.cursor) {
+            (Some(Locking::Row { sql, columns }), Some(cursor)) => RowLocker {
+                session: cursor.session(),
+                table: &self.access.table,
+                sql,
+                columns,
+                remote: &self.remote,
+            }
+            .lock(ctid),
+            _ => Ok(Locked::ByScan),
         }
     }
 

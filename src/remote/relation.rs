@@ -52,7 +52,8 @@ SELECT q.ord, a.attname, t.oid, bn.nspname, b.typname,
   (SELECT pg_catalog.max(CASE WHEN g.tgisinternal THEN 1 ELSE 2 END) FROM pg_catalog.pg_trigger g
     WHERE g.tgenabled <> 'D' AND g.tgtype & 4 = 4 AND (g.tgrelid = c.oid OR c.relkind = 'p' AND g.tgrelid IN (
       SELECT p.relid FROM pg_catalog.pg_partition_tree(c.oid) p))),
-  CASE t.typtype WHEN 'd' THEN t.typarray END
+  CASE t.typtype WHEN 'd' THEN t.typarray END,
+  c.relkind = 'r' AND NOT c.relhassubclass
 FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[]) WITH ORDINALITY q(nsp, rel, ord)
   JOIN pg_catalog.pg_namespace cn ON cn.nspname = q.nsp::pg_catalog.name
   JOIN pg_catalog.pg_class c ON c.relnamespace = cn.oid AND c.relname = q.rel::pg_catalog.name
@@ -102,6 +103,8 @@ pub struct RemoteRelation {
     pub can_be_locked: bool,
     /// What the order of rows inserted there and elsewhere may matter to.
     pub order: Order,
+    /// Is it one table, so that a ctid finds one row at most?
+    pub has_locators: bool,
 }
 
 impl RemoteRelation {
@@ -114,6 +117,7 @@ impl RemoteRelation {
             is_foreign: false,
             can_be_locked: false,
             order: Order::Strict,
+            has_locators: false,
         }
     }
 
@@ -335,6 +339,7 @@ fn read_row(answer: &PgResult, row: usize, found: &mut [RemoteRelation]) -> Resu
         Some(b"1") => Order::AfterOthers,
         Some(_) => Order::Strict,
     };
+    relation.has_locators = is_true(answer.value(row, 12));
     let Some(name) = answer.value(row, 1) else {
         return Ok(());
     };

@@ -128,16 +128,25 @@ impl Session {
         }
     }
 
+    /// Level of the remote transaction, as an index of [`ISOLATION_NAMES`].
+    fn isolation_level(&self) -> usize {
+        let local = xact::isolation_level().clamp(0, 3) as usize;
+        match self.options.isolation {
+            Isolation::Match => local,
+            Isolation::RepeatableRead => local.max(2),
+        }
+    }
+
+    /// Do all statements of the remote transaction see the same snapshot?
+    pub fn has_one_snapshot(&self) -> bool {
+        self.isolation_level() >= 2
+    }
+
     /// BEGIN with the modes of the local transaction. A local SERIALIZABLE is SERIALIZABLE everywhere; otherwise
     /// REPEATABLE READ lets all scans of a query share a snapshot, unless the option asks for the local level.
     fn begin_statement(&self, read_only: bool) -> Statement {
-        let local = xact::isolation_level().clamp(0, 3) as usize;
-        let level = match self.options.isolation {
-            Isolation::Match => local,
-            Isolation::RepeatableRead => local.max(2),
-        };
         let mut sql = Sql::from("START TRANSACTION ISOLATION LEVEL ");
-        sql.push(ISOLATION_NAMES[level]);
+        sql.push(ISOLATION_NAMES[self.isolation_level()]);
         if read_only {
             sql.push(", READ ONLY");
         }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 impl Session {
     /// The locale of the shard's database, for a plan. Connects unless a connection has told; None: it cannot be known now.
-    pub(in crate::remote) fn find_locale(&self) -> Option<Rc<DatabaseLocale>> {
+    pub fn find_locale(&self) -> Option<Rc<DatabaseLocale>> {
         let known = self.locale.borrow().clone();
         if known.is_some() || self.is_connected() || self.in_transaction() || self.check().is_err()
         {

@@ -292,6 +292,12 @@ impl Session {
         self.ask(statement)
     }
 
+    /// Runs a statement that changes no data and looks at no rows that still wait, and returns its answer.
+    pub fn execute_beside(&self, statement: &Statement) -> Result<PgResult> {
+        self.enter()?;
+        self.ask(statement)
+    }
+
     /// Runs a statement between two others in the same message, and returns its answer. It must not change data.
     pub fn execute_between(
         &self,
