@@ -10,6 +10,8 @@ mod driver;
 mod expressions;
 #[path = "compare/literals.rs"]
 mod literals;
+#[path = "compare/locks.rs"]
+mod locks;
 #[path = "compare/outcome.rs"]
 mod outcome;
 #[path = "compare/programs.rs"]

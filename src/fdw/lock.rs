@@ -16,6 +16,7 @@ use crate::read::scan::Scan;
 use pgrx::pg_sys;
 use pgrx::pg_sys::{LockClauseStrength, RowMarkType};
 use pgrx::PgMemoryContexts;
+use std::num::NonZeroU32;
 
 /// # Safety
 /// To be called by the planner.
@@ -54,8 +55,6 @@ pub(super) struct Locks {
     pub row: Option<RowLock>,
     /// For EXPLAIN, where it is not row by row.
     pub locking: Option<Locking>,
-    /// So many rows may be fetched, and thereby locked, at a time.
-    pub most: Option<u32>,
 }
 
 /// `has_local`: are there conditions that stay here? `is_ordered`: do the rows come in the order of the query?
@@ -73,7 +72,6 @@ pub(super) unsafe fn locks(
         scan: None,
         row: None,
         locking: None,
-        most: None,
     };
     // SAFETY: by the contract.
     unsafe {
@@ -96,8 +94,12 @@ pub(super) unsafe fn locks(
         let is_sorted_above = !(*root).sort_pathkeys.is_null() && !is_ordered;
         if is_sole(root) && !has_local && !(is_limited && is_sorted_above) {
             locks.scan = Some(lock);
-            locks.locking = Some(Locking::Scan);
-            locks.most = is_limited.then(|| most_rows(root, baserel));
+            locks.locking = Some(Locking::Scan {
+                most: match is_limited {
+                    true => NonZeroU32::new(most_rows(root, baserel)),
+                    false => None,
+                },
+            });
         } else {
             locks.row = Some(lock);
         }
@@ -175,7 +177,7 @@ unsafe fn most_rows(root: *mut pg_sys::PlannerInfo, baserel: *mut pg_sys::RelOpt
         let is_whole = (*baserel).reloptkind == pg_sys::RelOptKind::RELOPT_BASEREL;
         let is_exact = (*(*root).parse).limitOption == pg_sys::LimitOption::LIMIT_OPTION_COUNT;
         match is_whole && is_exact && (*root).limit_tuples >= 1.0 {
-            true => (*root).limit_tuples as u32,
+            true => (*root).limit_tuples.min(f64::from(i32::MAX)) as u32,
             false => 1,
         }
     }

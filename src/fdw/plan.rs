@@ -175,7 +175,6 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
                 }
                 None => locks.locking,
             };
-            let fetch_size = base.target.options.fetch_size;
             let (mut plan, params) = ScanPlan::new(
                 &base.target.remote,
                 columns,
@@ -184,7 +183,7 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
                     order: &keys,
                     lock: locks.scan,
                 },
-                locks.most.map_or(fetch_size, |most| most.min(fetch_size)),
+                base.target.options.fetch_size,
                 base.policy.writes,
                 is_changed(root, (*baserel).relid),
             );

@@ -3,6 +3,7 @@
 use crate::fdw::rescan::may_rescan;
 use crate::fdw::{direct, lock};
 use crate::model::error::{FdwError, Result};
+use crate::pg::backend;
 use crate::pg::batch::TupleBatch;
 use crate::pg::catalog;
 use crate::pg::explain::Explain;
@@ -13,11 +14,13 @@ use crate::pg::slot::Slot;
 use crate::pg::store::Store;
 use crate::pg::tuple::Decoder;
 use crate::pg::version;
+use crate::read::lock::Locking;
 use crate::read::plan::ScanPlan;
 use crate::read::scan::{Access, Scan};
 use pgrx::pg_sys;
 use pgrx::pg_sys::Oid;
 use pgrx::PgMemoryContexts;
+use std::num::NonZeroU32;
 use std::ptr;
 
 /// # Safety
@@ -61,7 +64,13 @@ pub unsafe extern "C-unwind" fn begin_foreign_scan(
 unsafe fn begin(node: *mut pg_sys::ForeignScanState, eflags: i32) -> Result<()> {
     // SAFETY: by the contract; the state dies with es_query_cxt, and with it everything that it points to.
     unsafe {
-        let plan = plan_of(node)?;
+        let mut plan = plan_of(node)?;
+        if let Some(Locking::Scan { most: Some(most) }) = &mut plan.locking {
+            if backend::in_cursor() {
+                // Who fetches from a cursor may stop before the LIMIT is reached.
+                *most = NonZeroU32::MIN;
+            }
+        }
         let foreign_scan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
         let estate = (*node).ss.ps.state;
         let context = (*estate).es_query_cxt;

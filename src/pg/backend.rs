@@ -109,6 +109,15 @@ pub fn active_portal() -> usize {
     unsafe { pg_sys::ActivePortal as usize }
 }
 
+/// Does the statement run in a portal with a name, of which its user may fetch as many rows as it likes?
+pub fn in_cursor() -> bool {
+    // SAFETY: a portal that runs is valid, and so is its name.
+    unsafe {
+        let portal = pg_sys::ActivePortal;
+        !portal.is_null() && *(*portal).name != 0
+    }
+}
+
 #[cfg(feature = "pg_test")]
 #[pgrx::pg_schema]
 mod tests {

@@ -19,13 +19,15 @@ use crate::remote::statement::{Param, Statement, Subject};
 use crate::remote::tree;
 use pgrx::pg_sys::Oid;
 use std::ffi::CString;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 
 /// Where the rows of a scan are locked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Locking {
-    /// By the statement of the scan: LockRows reaches every row of it.
-    Scan,
+    /// By the statement of the scan: LockRows reaches every row of it, or, under a LIMIT, as many as `most` surely, if there are so
+    /// many. Then further ones are fetched one at a time.
+    Scan { most: Option<NonZeroU32> },
     /// By the statement of the scan, since a row cannot be found again by its ctid alone.
     ScanForLackOfLocators,
     /// By a statement for each row that LockRows reaches.
@@ -51,7 +53,7 @@ impl Locking {
     /// For EXPLAIN.
     pub fn describe(&self) -> &'static str {
         match self {
-            Locking::Scan => "by the scan",
+            Locking::Scan { .. } => "by the scan",
             Locking::ScanForLackOfLocators => {
                 "by the scan, because ctid does not identify a row of the remote table"
             }
@@ -59,15 +61,20 @@ impl Locking {
         }
     }
 
-    pub fn to_items(locking: Option<&Locking>) -> [Item; 3] {
+    pub fn to_items(locking: Option<&Locking>) -> [Item; 4] {
+        let most = match locking {
+            Some(Locking::Scan { most }) => most.map_or(0, NonZeroU32::get),
+            _ => 0,
+        };
         let (number, sql, columns) = match locking {
             None => (0, &[][..], &[][..]),
-            Some(Locking::Scan) => (1, &[][..], &[][..]),
+            Some(Locking::Scan { .. }) => (1, &[][..], &[][..]),
             Some(Locking::ScanForLackOfLocators) => (2, &[][..], &[][..]),
             Some(Locking::Row { sql, columns }) => (3, sql.as_bytes(), &columns[..]),
         };
         [
             Item::Int(number),
+            Item::Int(most as i32),
             Item::Text(sql.to_vec()),
             Item::Ints(columns.iter().copied().map(i32::from).collect()),
         ]
@@ -75,10 +82,11 @@ impl Locking {
 
     pub fn from_items(items: &mut Items) -> Result<Option<Locking>> {
         let number = items.int()?;
+        let most = NonZeroU32::new(items.int()? as u32);
         let sql = items.text()?.into();
         let columns = items.columns()?;
         Ok(match number {
-            1 => Some(Locking::Scan),
+            1 => Some(Locking::Scan { most }),
             2 => Some(Locking::ScanForLackOfLocators),
             3 => Some(Locking::Row { sql, columns }),
             _ => None,

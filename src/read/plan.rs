@@ -336,6 +336,7 @@ mod tests {
     use crate::model::statement::{LockStrength, LockWait};
     use crate::model::table::{RemoteColumn, CTID};
     use crate::read::sample::*;
+    use std::num::NonZeroU32;
 
     fn table() -> RemoteTable {
         RemoteTable {
@@ -397,7 +398,10 @@ mod tests {
         plan.locale = b"UTF8 c".to_vec();
         plan.locale_reason = Some(LocaleReason::Unknown);
         for locking in [
-            Locking::Scan,
+            Locking::Scan { most: None },
+            Locking::Scan {
+                most: NonZeroU32::new(7),
+            },
             Locking::ScanForLackOfLocators,
             Locking::row(&table(), vec![1], lock),
         ] {

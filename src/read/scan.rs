@@ -47,6 +47,8 @@ pub struct Scan {
     next: usize,
     /// Fetches since the scan began or began anew.
     fetches: u64,
+    /// Rows that have come since then.
+    fetched: u32,
     /// Rows of the fetch that is next, or under way.
     fetch_size: u32,
     at_end: bool,
@@ -78,6 +80,7 @@ impl Scan {
             batch,
             next: 0,
             fetches: 0,
+            fetched: 0,
             fetch_size: plan.fetch_size,
             plan,
             at_end: false,
@@ -138,9 +141,20 @@ impl Scan {
         Ok(())
     }
 
+    /// How many rows to fetch: rows that are locked thereby must be wanted.
+    fn rows_to_fetch(&self) -> u32 {
+        match &self.plan.locking {
+            Some(Locking::Scan { most: Some(most) }) => {
+                let rest = most.get().saturating_sub(self.fetched).max(1);
+                self.fetch_size.min(rest)
+            }
+            _ => self.fetch_size,
+        }
+    }
+
     fn fetch(&mut self) -> Result<()> {
         self.keep_batch();
-        let fetch_size = self.fetch_size;
+        let fetch_size = self.rows_to_fetch();
         let values = match self.stale || self.plan.deferred && self.fetches == 0 {
             true => Some(self.values()?),
             false => None,
@@ -172,6 +186,7 @@ impl Scan {
         }
         self.at_end = at_end;
         self.fetches += 1;
+        self.fetched = self.fetched.saturating_add(rows.ntuples() as u32);
         self.clear_batch();
         self.batch.fill(&rows, 0..rows.row_count())
     }
@@ -245,6 +260,7 @@ impl Scan {
         }
         self.replaying = false;
         self.fetches = 0;
+        self.fetched = 0;
         self.at_end = false;
         self.stale = true;
     }
