@@ -85,11 +85,6 @@ pub(super) unsafe fn locks(
         let Some(lock) = lock_of(mark) else {
             return locks;
         };
-        if mark.markType == RowMarkType::ROW_MARK_COPY {
-            locks.scan = Some(lock);
-            locks.locking = Some(Locking::ScanForLackOfLocators);
-            return locks;
-        }
         let is_limited = (*root).tuple_fraction > 0.0;
         let is_sorted_above = !(*root).sort_pathkeys.is_null() && !is_ordered;
         if is_sole(root) && !has_local && !(is_limited && is_sorted_above) {
@@ -100,6 +95,9 @@ pub(super) unsafe fn locks(
                     false => None,
                 },
             });
+        } else if mark.markType == RowMarkType::ROW_MARK_COPY {
+            locks.scan = Some(lock);
+            locks.locking = Some(Locking::ScanForLackOfLocators);
         } else {
             locks.row = Some(lock);
         }
