@@ -66,6 +66,7 @@ scenarios! {
     cursors
     rescans
     functions
+    modified
     plans
     errors
     settings

@@ -4,6 +4,7 @@
 pub mod autocommit;
 pub mod budget;
 pub mod cache;
+mod certain;
 pub mod connect;
 pub mod copyable;
 pub mod cursor;

@@ -16,6 +16,7 @@ use crate::pg::xact;
 use crate::remote::memory;
 use crate::remote::pending::PendingRows;
 use crate::remote::session::SessionRef;
+use crate::remote::statement::{add_context, Subject};
 use crate::remote::stats::{FlushCause, WriteStats};
 use crate::remote::tree::remote_relation;
 use crate::remote::usage::Usage;
@@ -340,7 +341,11 @@ impl Change {
                         return Ok(Outcome::Nothing);
                     }
                 }
-                writer.write(old, new)
+                let outcome = writer.write(old, new)?;
+                if let (Outcome::Nothing, Some(Mode::Single(writer))) = (&outcome, &self.mode) {
+                    self.check_missed(self.plan.is_update, writer.sql(), &writer.subject())?;
+                }
+                Ok(outcome)
             }
             None => Err(FdwError::internal("a row came before its target was ready")),
         }
@@ -374,7 +379,11 @@ impl Change {
                 self.place.command_id,
             )),
         };
-        Ok(matches!(remover.write(old, old)?, Outcome::Done))
+        let is_done = matches!(remover.write(old, old)?, Outcome::Done);
+        if let (false, Some(remover)) = (is_done, &self.remover) {
+            self.check_missed(false, remover.sql(), &remover.subject())?;
+        }
+        Ok(is_done)
     }
 
     /// Adds what waits to the current message of its session. Returns the session, to be drained.
@@ -392,10 +401,36 @@ impl Change {
         match &self.mode {
             Some(Mode::Buffered(buffer)) => {
                 buffer.check()?;
+                if let Some(subject) = buffer.take_missed() {
+                    self.check_missed(self.plan.is_update, buffer.sql(), &subject)?;
+                }
                 Ok(buffer.take_unreported())
             }
             _ => Ok(0),
         }
+    }
+
+    /// A row that the scan has locked was not changed. If nothing on the shard can be the reason, the statement itself has changed it
+    /// before, by a trigger or function: for a local table an error of `ExecUpdate` and `ExecDelete`. Below a join a row may
+    /// have come before; and a row that is found by its key need not be the one that was read.
+    fn check_missed(&self, is_update: bool, sql: &Sql, subject: &Subject) -> Result<()> {
+        if self.place.can_repeat || self.identity != Identity::Place {
+            return Ok(());
+        }
+        let Some(session) = self.usage.found() else {
+            return Ok(());
+        };
+        let remote = &self.target.remote;
+        if !session.changes_every_row(self.plan.relid, remote, is_update)? {
+            return Ok(());
+        }
+        let done = if is_update { "updated" } else { "deleted" };
+        let error = FdwError::local(
+            SqlState::TRIGGERED_DATA_CHANGE_VIOLATION,
+            format!("tuple to be {done} was already modified by an operation triggered by the current command"),
+        )
+        .with_hint("Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.");
+        Err(add_context(error, &session.server().name, sql, subject))
     }
 
     /// The statement is over.

@@ -60,6 +60,8 @@ pub struct ChangeBuffer {
     under_way: RefCell<VecDeque<Subject>>,
     /// A batch has hit more rows than it held.
     excess: RefCell<Option<FdwError>>,
+    /// The first batch that has hit fewer.
+    missed: RefCell<Option<Subject>>,
 }
 
 impl ChangeBuffer {
@@ -81,6 +83,7 @@ impl ChangeBuffer {
             seen: can_repeat.then(RefCell::default),
             under_way: RefCell::default(),
             excess: RefCell::default(),
+            missed: RefCell::default(),
         }
     }
 
@@ -138,6 +141,11 @@ impl ChangeBuffer {
             Some(error) => Err(error.clone()),
             None => Ok(()),
         }
+    }
+
+    /// The first batch that has hit fewer rows than it held, told once.
+    pub fn take_missed(&self) -> Option<Subject> {
+        self.missed.take()
     }
 
     fn statement(&self, rows: Tuples, cause: FlushCause) -> Statement {
@@ -216,6 +224,8 @@ impl PendingRows for ChangeBuffer {
             let error = excess(&text::from_bytes(&self.owner.table), rows, sent);
             let error = add_context(error, &self.owner.server, &self.sql, &subject);
             self.excess.borrow_mut().get_or_insert(error);
+        } else if rows < sent {
+            self.missed.borrow_mut().get_or_insert(subject);
         }
     }
 

@@ -79,6 +79,15 @@ impl RowWriter {
         &self.identity
     }
 
+    /// What the statement for the last row is about.
+    pub fn subject(&self) -> Subject {
+        Subject {
+            table: Some(self.table.clone()),
+            rows: Some((self.rows, self.rows)),
+            ..Subject::default()
+        }
+    }
+
     /// Runs the statement for one row, after everything that waits. `old` is the row of the plan below, `new` the row as it
     /// is to be.
     pub fn write(&mut self, old: &Row, new: &Row) -> Result<Outcome> {
@@ -96,11 +105,7 @@ impl RowWriter {
             sql: self.sql.clone(),
             params,
             written_by: Some(self.command_id),
-            subject: Subject {
-                table: Some(self.table.clone()),
-                rows: Some((self.rows, self.rows)),
-                ..Subject::default()
-            },
+            subject: self.subject(),
         };
         let bytes = statement.len() as u64;
         self.stats.count_single(bytes);
