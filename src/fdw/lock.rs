@@ -57,7 +57,7 @@ pub(super) struct Locks {
     pub locking: Option<Locking>,
 }
 
-/// `has_local`: are there conditions that stay here? `is_ordered`: do the rows come in the order of the query?
+/// `local`: the conditions that stay here. `is_ordered`: do the rows come in the order of the query?
 ///
 /// # Safety
 /// `root` and `baserel` are valid and belong together, and `base` to them.
@@ -65,7 +65,7 @@ pub(super) unsafe fn locks(
     root: *mut pg_sys::PlannerInfo,
     baserel: *mut pg_sys::RelOptInfo,
     base: &Base,
-    has_local: bool,
+    local: *mut pg_sys::List,
     is_ordered: bool,
 ) -> Locks {
     let mut locks = Locks {
@@ -76,7 +76,11 @@ pub(super) unsafe fn locks(
     // SAFETY: by the contract.
     unsafe {
         if is_changed(root, (*baserel).relid) {
-            locks.scan = base.needs_lock().then(|| target_lock(root));
+            // The write takes the lock just as well where it fails for a row that somebody has changed meanwhile. So what a join, or
+            // a subquery that looks for a row, leaves out stays free.
+            let is_chosen_here = !is_sole(root) || depends_on_subquery(local);
+            let must_lock = !(base.policy.has_one_snapshot && is_chosen_here);
+            locks.scan = (must_lock && base.needs_lock()).then(|| target_lock(root));
             return locks;
         }
         let Some(mark) = mark_of(root, (*baserel).relid) else {
@@ -87,7 +91,7 @@ pub(super) unsafe fn locks(
         };
         let is_limited = (*root).tuple_fraction > 0.0;
         let is_sorted_above = !(*root).sort_pathkeys.is_null() && !is_ordered;
-        if is_sole(root) && !has_local && !(is_limited && is_sorted_above) {
+        if is_sole(root) && local.is_null() && !(is_limited && is_sorted_above) {
             locks.scan = Some(lock);
             locks.locking = Some(Locking::Scan {
                 most: match is_limited {
@@ -118,6 +122,18 @@ unsafe fn target_lock(root: *mut pg_sys::PlannerInfo) -> RowLock {
             false => LockStrength::Update,
         },
         wait: LockWait::Block,
+    }
+}
+
+/// Do conditions compare with what a subquery finds?
+///
+/// # Safety
+/// `conditions` is null or a list of expressions.
+unsafe fn depends_on_subquery(conditions: *mut pg_sys::List) -> bool {
+    // SAFETY: by the contract; a list is walked as an expression.
+    unsafe {
+        pg_sys::contain_subplans(conditions.cast())
+            || !pg_sys::pull_paramids(conditions.cast()).is_null()
     }
 }
 

@@ -164,7 +164,7 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
             let local_exprs = clauses_of(&local);
             let mut columns = needed_columns(root, baserel, &base.target, &[local_exprs]);
             let is_ordered = !keys.is_empty();
-            let locks = lock::locks(root, baserel, base, !local.is_empty(), is_ordered);
+            let locks = lock::locks(root, baserel, base, local_exprs, is_ordered);
             let locking = match locks.row {
                 Some(lock) => {
                     // All conditions are checked again for a row that was changed meanwhile.
