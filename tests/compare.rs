@@ -65,6 +65,7 @@ scenarios! {
     nesting
     cursors
     rescans
+    sampling
     functions
     modified
     plans

@@ -27,6 +27,7 @@ mod routed;
 mod row_move;
 mod scan;
 mod sequences;
+mod tablesample;
 mod truncate;
 mod validator;
 

@@ -1,6 +1,6 @@
 //! Planning of foreign scans: GetForeignRelSize, GetForeignPaths, GetForeignPlan, AddForeignUpdateTargets.
 
-use crate::fdw::{lock, order};
+use crate::fdw::{lock, order, tablesample};
 use crate::model::error::{FdwError, Result};
 use crate::model::expr::{Expr, CTID};
 use crate::model::option::ColumnOptions;
@@ -78,6 +78,7 @@ pub unsafe extern "C-unwind" fn get_foreign_rel_size(
                 (*baserel).pages = ASSUMED_PAGES;
                 (*baserel).tuples = f64::from(ASSUMED_PAGES * pg_sys::BLCKSZ) / tuple;
             }
+            tablesample::reduce(root, baserel);
             pg_sys::set_baserel_size_estimates(root, baserel);
             let base = Base {
                 target,
@@ -156,6 +157,7 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
                         .ok_or_else(|| FdwError::internal("a condition cannot be sent any more"))?,
                 );
             }
+            let sample = tablesample::convert(root, baserel, base, &mut converter)?;
             let order = order::chosen(&base.policy, &mut converter, baserel, best_path)?;
             let (keys, comparisons): (Vec<_>, Vec<_>) = order
                 .into_iter()
@@ -179,6 +181,7 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
                 &base.target.remote,
                 columns,
                 Selection {
+                    sample: sample.as_ref(),
                     conditions: &conditions,
                     order: &keys,
                     lock: locks.scan,

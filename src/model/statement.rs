@@ -54,6 +54,32 @@ pub struct SortKey<T> {
     pub nulls_first: bool,
 }
 
+/// `TABLESAMPLE method (args) [REPEATABLE (seed)]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sample<T> {
+    pub schema: Vec<u8>,
+    pub method: Vec<u8>,
+    pub args: Vec<T>,
+    pub seed: Option<T>,
+}
+
+impl Sample<Sql> {
+    fn push(&self, sql: &mut Sql) {
+        sql.push(" TABLESAMPLE ")
+            .push_qualified(&self.schema, &self.method)
+            .push(" (")
+            .push_list(", ", &self.args, |sql, arg| {
+                sql.push_bytes(arg.as_bytes());
+            })
+            .push(")");
+        if let Some(seed) = &self.seed {
+            sql.push(" REPEATABLE (")
+                .push_bytes(seed.as_bytes())
+                .push(")");
+        }
+    }
+}
+
 /// Adds a column's name; `ctid` for [`CTID`], `tableoid` for [`TABLEOID`]. A number that is no column (dropped since) becomes NULL.
 pub fn push_column(sql: &mut Sql, table: &RemoteTable, attnum: i16) {
     match table.column(attnum) {
@@ -74,15 +100,19 @@ fn push_columns(sql: &mut Sql, table: &RemoteTable, columns: &[i16]) {
     });
 }
 
-/// `SELECT columns FROM table [WHERE (…) AND (…)] [ORDER BY …] [FOR …]`.
+/// `SELECT columns FROM table [TABLESAMPLE …] [WHERE (…) AND (…)] [ORDER BY …] [FOR …]`.
 pub fn select(
     table: &RemoteTable,
     columns: &[i16],
+    sample: Option<&Sample<Sql>>,
     conditions: &[Sql],
     order: &[SortKey<Sql>],
     lock: Option<RowLock>,
 ) -> Sql {
     let mut sql = select_from(table, columns);
+    if let Some(sample) = sample {
+        sample.push(&mut sql);
+    }
     push_conditions(&mut sql, conditions);
     if !order.is_empty() {
         sql.push(" ORDER BY ").push_list(", ", order, |sql, key| {
@@ -247,13 +277,21 @@ mod tests {
     #[test]
     fn select_names_what_it_needs() {
         assert_eq!(
-            text(select(&table(), &[1, 3, CTID, TABLEOID], &[], &[], None)),
+            text(select(
+                &table(),
+                &[1, 3, CTID, TABLEOID],
+                None,
+                &[],
+                &[],
+                None
+            )),
             r#"SELECT "a", "B c", ctid, tableoid FROM "s"."t""x""#
         );
         assert_eq!(
             text(select(
                 &table(),
                 &[],
+                None,
                 &["x".into(), "y".into()],
                 &[],
                 lock(LockStrength::Update, LockWait::Block)
@@ -264,6 +302,7 @@ mod tests {
             text(select(
                 &table(),
                 &[2],
+                None,
                 &[],
                 &[],
                 lock(LockStrength::Share, LockWait::Skip)
@@ -287,11 +326,41 @@ mod tests {
             text(select(
                 &table(),
                 &[1],
+                None,
                 &["x".into()],
                 &[key("\"a\"", false, false), key("(b)", true, true)],
                 lock(LockStrength::NoKeyUpdate, LockWait::Error)
             )),
             r#"SELECT "a" FROM "s"."t""x" WHERE (x) ORDER BY "a" ASC NULLS LAST, (b) DESC NULLS FIRST FOR NO KEY UPDATE NOWAIT"#
+        );
+    }
+
+    #[test]
+    fn select_samples_before_it_looks_at_conditions() {
+        let mut sample = Sample {
+            schema: b"pg_catalog".to_vec(),
+            method: b"bernoulli".to_vec(),
+            args: vec![Sql::from("'10'::real")],
+            seed: None,
+        };
+        let mut sampled = |seed: Option<&str>| {
+            sample.seed = seed.map(Sql::from);
+            text(select(
+                &table(),
+                &[1],
+                Some(&sample),
+                &["x".into()],
+                &[],
+                None,
+            ))
+        };
+        assert_eq!(
+            sampled(None),
+            r#"SELECT "a" FROM "s"."t""x" TABLESAMPLE "pg_catalog"."bernoulli" ('10'::real) WHERE (x)"#
+        );
+        assert_eq!(
+            sampled(Some("$1")),
+            r#"SELECT "a" FROM "s"."t""x" TABLESAMPLE "pg_catalog"."bernoulli" ('10'::real) REPEATABLE ($1) WHERE (x)"#
         );
     }
 

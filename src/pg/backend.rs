@@ -118,6 +118,13 @@ pub fn in_cursor() -> bool {
     }
 }
 
+/// A seed for samples, from the backend's own random numbers.
+pub fn random_seed() -> CString {
+    // SAFETY: a plain variable of the backend.
+    let seed = unsafe { pg_sys::pg_prng_uint32(&raw mut pg_sys::pg_global_prng_state) };
+    CString::new(seed.to_string()).unwrap_or_default()
+}
+
 #[cfg(feature = "pg_test")]
 #[pgrx::pg_schema]
 mod tests {

@@ -8,6 +8,7 @@ use crate::pg::raise::bytes;
 use crate::pg::typio::{output, Transmission};
 use pgrx::pg_sys;
 use pgrx::pg_sys::{NodeTag, Oid};
+use std::ffi::c_void;
 
 /// Converts the conditions of one scan. Parameters are numbered over all of them.
 pub struct Converter {
@@ -149,6 +150,31 @@ impl Converter {
         }
     }
 
+    /// A value that stays the same for all rows: a constant, or else a parameter that is computed here. None if its type has
+    /// no meaning that both sides share.
+    ///
+    /// # Safety
+    /// `node` is a valid expression node after planner preprocessing, without columns of the scan's relation.
+    pub unsafe fn value(&mut self, node: *mut pg_sys::Node) -> Option<Expr> {
+        // SAFETY: by the contract.
+        unsafe {
+            if (*node).type_ == NodeTag::T_Const {
+                return self.convert(node);
+            }
+            let source = match depends_on_plan(node) {
+                true => Source::Exec,
+                false => Source::Extern,
+            };
+            let kind = self.param_of(node, source);
+            let expr = Expr {
+                result: self.type_ref(&kind, node),
+                collation: 0,
+                kind,
+            };
+            is_same_elsewhere(&expr).then_some(expr)
+        }
+    }
+
     /// # Safety
     /// `node` is a valid Var.
     unsafe fn var(&mut self, node: *mut pg_sys::Node) -> Option<Kind> {
@@ -165,7 +191,7 @@ impl Converter {
         Some(self.param_of(node, Source::Outer))
     }
 
-    /// The parameter for a Param or Var; equal ones share a number.
+    /// The parameter for an expression, a Param or Var most often; equal ones share a number.
     fn param_of(&mut self, node: *mut pg_sys::Node, source: Source) -> Kind {
         // SAFETY: both are valid nodes for as long as the plan is made.
         let known = self
@@ -419,6 +445,46 @@ unsafe fn is_built_in_cast(call: &pg_sys::FuncExpr) -> bool {
             pg_sys::find_coercion_pathway(target, source, context, &mut function);
         }
         function == call.funcid && is_of_initdb(cast_between(source, target))
+    }
+}
+
+extern "C-unwind" {
+    // Not by pgrx's bindings: those would turn an error into a panic in the middle of C's frames.
+    #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
+    fn expression_tree_walker(
+        node: *mut pg_sys::Node,
+        walker: unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool,
+        context: *mut c_void,
+    ) -> bool;
+}
+
+/// Does the value of an expression depend on other parts of the running plan?
+///
+/// # Safety
+/// `node` is a valid expression node.
+unsafe fn depends_on_plan(node: *mut pg_sys::Node) -> bool {
+    // SAFETY: by the contract; the walk has no destructors in its frames.
+    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| finds_plan(node, std::ptr::null_mut())) }
+}
+
+/// # Safety
+/// `node` is null or a valid expression node; an error may leave this frame.
+unsafe extern "C-unwind" fn finds_plan(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: by the contract; each node is read as what its tag says.
+    unsafe {
+        match (*node).type_ {
+            NodeTag::T_Var
+            | NodeTag::T_PlaceHolderVar
+            | NodeTag::T_SubPlan
+            | NodeTag::T_AlternativeSubPlan => true,
+            NodeTag::T_Param => {
+                (*node.cast::<pg_sys::Param>()).paramkind != pg_sys::ParamKind::PARAM_EXTERN
+            }
+            _ => expression_tree_walker(node, finds_plan, context),
+        }
     }
 }
 

@@ -13,6 +13,12 @@ pub fn oid(name: &[u8]) -> Result<Option<Oid>> {
     Ok((oid != Oid::INVALID).then_some(oid))
 }
 
+/// The extension that a function belongs to, 0 if to none.
+pub fn of_function(function: Oid) -> Oid {
+    // SAFETY: a catalog lookup.
+    unsafe { pg_sys::getExtensionOfObject(pg_sys::ProcedureRelationId, function) }
+}
+
 #[cfg(feature = "pg_test")]
 #[pgrx::pg_schema]
 mod tests {

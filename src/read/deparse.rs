@@ -64,6 +64,13 @@ impl<'a> Printer<'a> {
         sql
     }
 
+    /// A parameter that follows those of the conversion, for a value that no expression gives. Nothing can be printed after it.
+    pub fn added(&self, type_name: &[u8]) -> Sql {
+        let mut sql = Sql::from(&*format!("${}::", self.params.len() + 1));
+        sql.push_bytes(type_name);
+        sql
+    }
+
     /// The number of a parameter. `assigned`: without a cast, as the value of a column.
     pub(super) fn parameter(&mut self, sql: &mut Sql, index: usize, assigned: bool) {
         let param = Parameter { index, assigned };

@@ -5,7 +5,7 @@ use crate::model::expr::{Expr, Kind, Source};
 use crate::model::locale::DatabaseLocale;
 use crate::model::option::{Isolation, ServerOptions};
 use crate::model::sql::Sql;
-use crate::model::statement::{self, RowLock, SortKey};
+use crate::model::statement::{self, RowLock, Sample, SortKey};
 use crate::model::table::RemoteTable;
 use crate::pg::keyhash::is_deterministic;
 use crate::pg::list::{Item, Items};
@@ -132,6 +132,12 @@ impl Policy {
         !self.shipping.extensions.is_empty()
     }
 
+    /// Does the shard have the function: is it built in, or of an extension that it has?
+    pub fn has_routine(&self, function: Oid) -> bool {
+        let extension = extension::of_function(function).to_u32();
+        self.shipping.has(function.to_u32(), extension)
+    }
+
     /// May the condition be sent?
     pub fn allows(&self, condition: &Expr) -> bool {
         let depends_on_plan = |expr: &Expr| {
@@ -221,9 +227,29 @@ pub struct LocalCost {
 /// Which rows the statement of a scan asks for, and how.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Selection<'a> {
+    pub sample: Option<&'a Sampling>,
     pub conditions: &'a [Expr],
     pub order: &'a [SortKey<Expr>],
     pub lock: Option<RowLock>,
+}
+
+/// The sample that is taken of a table.
+#[derive(Debug, Clone)]
+pub struct Sampling {
+    pub clause: Sample<Expr>,
+    /// Can the method take the same sample again, told a seed?
+    pub is_repeatable: bool,
+}
+
+impl Sampling {
+    /// Does each execution choose a seed of its own, so that all passes of one see the same sample?
+    fn wants_seed(&self) -> bool {
+        self.is_repeatable && self.clause.seed.is_none()
+    }
+
+    fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.clause.args.iter().chain(&self.clause.seed)
+    }
 }
 
 /// A foreign scan as the plan holds it.
@@ -238,6 +264,8 @@ pub struct ScanPlan {
     pub deferred: bool,
     /// A rescan must show the rows of the first pass.
     pub replay: bool,
+    /// The last parameter is the seed of a sample, which no expression of the plan gives.
+    pub seeded: bool,
     /// The shard may fetch the next rows while the last ones are used: most probably all will be wanted.
     pub ahead: bool,
     /// The shard's locale that the text relies on; empty if it does not.
@@ -259,6 +287,7 @@ impl ScanPlan {
         ahead: bool,
     ) -> (ScanPlan, Vec<usize>) {
         let Selection {
+            sample,
             conditions,
             order,
             lock,
@@ -276,18 +305,36 @@ impl ScanPlan {
                 nulls_first: key.nulls_first,
             })
             .collect();
-        let mut sent = conditions.iter().chain(order.iter().map(|key| &key.expr));
+        let seeded = sample.is_some_and(Sampling::wants_seed);
+        let clause = sample.map(|Sampling { clause, .. }| Sample {
+            schema: clause.schema.clone(),
+            method: clause.method.clone(),
+            args: clause
+                .args
+                .iter()
+                .map(|arg| printer.condition(arg))
+                .collect(),
+            seed: match &clause.seed {
+                None if seeded => Some(printer.added(b"double precision")),
+                seed => seed.as_ref().map(|seed| printer.condition(seed)),
+            },
+        });
+        let mut sent = conditions
+            .iter()
+            .chain(order.iter().map(|key| &key.expr))
+            .chain(sample.into_iter().flat_map(Sampling::exprs));
         let deferred = sent.any(|expr| {
             expr.any(
                 &|expr| matches!(expr.kind, Kind::Param { source, .. } if source != Source::Extern),
             )
         });
         let plan = ScanPlan {
-            sql: statement::select(table, &columns, &texts, &keys, lock),
+            sql: statement::select(table, &columns, clause.as_ref(), &texts, &keys, lock),
             columns,
             fetch_size,
             deferred,
-            replay,
+            replay: replay || sample.is_some_and(|sample| !sample.is_repeatable),
+            seeded,
             ahead,
             locale: Vec::new(),
             locale_reason: None,
@@ -303,6 +350,7 @@ impl ScanPlan {
             Item::Int(self.fetch_size as i32),
             Item::Int(i32::from(self.deferred)),
             Item::Int(i32::from(self.replay)),
+            Item::Int(i32::from(self.seeded)),
             Item::Int(i32::from(self.ahead)),
             Item::Text(self.locale.clone()),
             Item::Int(LocaleReason::number(self.locale_reason)),
@@ -319,6 +367,7 @@ impl ScanPlan {
             fetch_size: items.int()? as u32,
             deferred: items.int()? != 0,
             replay: items.int()? != 0,
+            seeded: items.int()? != 0,
             ahead: items.int()? != 0,
             locale: items.text()?,
             locale_reason: LocaleReason::from_number(items.int()?),
@@ -380,6 +429,7 @@ mod tests {
             &table(),
             vec![1, CTID],
             Selection {
+                sample: None,
                 conditions: &[condition],
                 order: &order,
                 lock: Some(lock),
@@ -414,6 +464,60 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_without_a_seed_gets_one_with_each_execution() {
+        let planned = |seed: Option<Expr>, is_repeatable| {
+            let sampling = Sampling {
+                clause: Sample {
+                    schema: b"s".to_vec(),
+                    method: b"m".to_vec(),
+                    args: vec![param(1, FLOAT8)],
+                    seed,
+                },
+                is_repeatable,
+            };
+            let condition = operator("=", column(1, INT4), param(3, INT4));
+            let selection = Selection {
+                sample: Some(&sampling),
+                conditions: &[condition],
+                ..Selection::default()
+            };
+            let (plan, params) = ScanPlan::new(&table(), vec![1], selection, 50, false, false);
+            assert_eq!(ScanPlan::from_items(plan.to_items()).unwrap(), plan);
+            let sql = plan.sql.to_string();
+            let (_, sample) = sql.split_once("TABLESAMPLE ").unwrap();
+            let (sample, _) = sample.split_once(" WHERE").unwrap();
+            (sample.to_owned(), params, plan.seeded, plan.replay)
+        };
+        assert_eq!(
+            planned(None, true),
+            (
+                r#""s"."m" ($2::double precision) REPEATABLE ($3::double precision)"#.into(),
+                vec![3, 1],
+                true,
+                false
+            )
+        );
+        assert_eq!(
+            planned(Some(literal(FLOAT8, "7")), true),
+            (
+                r#""s"."m" ($2::double precision) REPEATABLE ('7'::double precision)"#.into(),
+                vec![3, 1],
+                false,
+                false
+            )
+        );
+        assert_eq!(
+            planned(None, false),
+            (
+                r#""s"."m" ($2::double precision)"#.into(),
+                vec![3, 1],
+                false,
+                true
+            )
+        );
+    }
+
+    #[test]
     fn values_of_the_running_plan_are_not_sent_beside_writes() {
         let mut value = param(0, INT4);
         value.kind = Kind::Param {
@@ -430,6 +534,7 @@ mod tests {
             &table(),
             vec![],
             Selection {
+                sample: None,
                 conditions: &[condition],
                 ..Selection::default()
             },

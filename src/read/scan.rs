@@ -3,6 +3,7 @@
 use crate::model::change::NEEDS_KEY;
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::table::TABLEOID;
+use crate::pg::backend;
 use crate::pg::batch::TupleBatch;
 use crate::pg::param::Params;
 use crate::pg::store::Store;
@@ -62,6 +63,8 @@ pub struct Scan {
     replaying: bool,
     /// Where the rows come from, if they are locked one by one.
     remote: OneTable,
+    /// Of the sample that all passes see.
+    seed: Option<CString>,
 }
 
 impl Scan {
@@ -82,6 +85,7 @@ impl Scan {
             fetches: 0,
             fetched: 0,
             fetch_size: plan.fetch_size,
+            seed: plan.seeded.then(backend::random_seed),
             plan,
             at_end: false,
             stale: false,
@@ -120,7 +124,8 @@ impl Scan {
 
     fn values(&self) -> Result<Vec<Param>> {
         let values = self.params.evaluate()?;
-        Ok(values.into_iter().map(Param::text).collect())
+        let seed = self.seed.iter().cloned().map(Some);
+        Ok(values.into_iter().chain(seed).map(Param::text).collect())
     }
 
     /// Shows the next row in the slot of the batch; none at the end.

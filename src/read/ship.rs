@@ -445,7 +445,8 @@ impl Shipping {
         })
     }
 
-    fn has(&self, object: Oid, extension: Oid) -> bool {
+    /// Is the object, of an extension or none, on the shard as well?
+    pub fn has(&self, object: Oid, extension: Oid) -> bool {
         object < FIRST_GENBKI_OBJECT_ID || (extension != 0 && self.extensions.contains(&extension))
     }
 
