@@ -109,11 +109,8 @@ pub unsafe fn plan(
             locale,
         };
         let mut params = ptr::null_mut();
-        for index in printer.into_params() {
-            let param = parts
-                .converter
-                .param(index)
-                .ok_or_else(|| FdwError::internal("a parameter is unknown"))?;
+        for given in printer.into_params() {
+            let param = parts.converter.given(&given)?;
             params = pg_sys::lappend(params, pg_sys::copyObjectImpl(param.cast()));
         }
         (*scan).operation = (*modify).operation;

@@ -194,11 +194,8 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
             plan.locale = base.policy.relied_on(conditions.iter().chain(&comparisons));
             plan.locale_reason = base.policy.locale_reason();
             let mut exprs = ptr::null_mut();
-            for index in params {
-                let param = converter
-                    .param(index)
-                    .ok_or_else(|| FdwError::internal("a parameter is unknown"))?;
-                exprs = pg_sys::lappend(exprs, param.cast());
+            for given in params {
+                exprs = pg_sys::lappend(exprs, converter.given(&given)?.cast());
             }
             Ok(pg_sys::make_foreignscan(
                 tlist,

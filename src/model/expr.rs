@@ -44,6 +44,15 @@ pub enum Source {
     Outer,
 }
 
+/// The value of a parameter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Given {
+    /// That of a Param or Var, by its number in the conversion.
+    Converted(usize),
+    /// A constant in the text form of its type.
+    Constant(Vec<u8>),
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoolOp {
     And,

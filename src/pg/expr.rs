@@ -1,7 +1,9 @@
 //! From PostgreSQL's expression trees to [`Expr`]: everything that printing and judging them needs is looked up here.
 
+use crate::model::error::{FdwError, Result};
 use crate::model::expr::{
-    BoolOp, CallForm, Expr, Kind, Routine, Source, Test, TypeRef, CTID, FIRST_GENBKI_OBJECT_ID,
+    BoolOp, CallForm, Expr, Given, Kind, Routine, Source, Test, TypeRef, CTID,
+    FIRST_GENBKI_OBJECT_ID,
 };
 use crate::pg::catalog::{nodes, type_name};
 use crate::pg::raise::bytes;
@@ -9,6 +11,24 @@ use crate::pg::typio::{output, Transmission};
 use pgrx::pg_sys;
 use pgrx::pg_sys::{NodeTag, Oid};
 use std::ffi::c_void;
+
+/// A constant of type text.
+fn text_const(text: &[u8]) -> *mut pg_sys::Node {
+    // SAFETY: the text is copied; the node is made for a type of variable length.
+    unsafe {
+        let value = pg_sys::cstring_to_text_with_len(text.as_ptr().cast(), text.len() as i32);
+        pg_sys::makeConst(
+            pg_sys::TEXTOID,
+            -1,
+            Oid::INVALID,
+            -1,
+            value.into(),
+            false,
+            false,
+        )
+        .cast()
+    }
+}
 
 /// Converts the conditions of one scan. Parameters are numbered over all of them.
 pub struct Converter {
@@ -33,6 +53,16 @@ impl Converter {
     /// The Param or Var that an [`Kind::Param`] stands for.
     pub fn param(&self, index: usize) -> Option<*mut pg_sys::Node> {
         self.params.get(index).copied()
+    }
+
+    /// The expression that gives the value of a parameter: for a constant its text, in the current memory context.
+    pub fn given(&self, given: &Given) -> Result<*mut pg_sys::Node> {
+        match given {
+            Given::Converted(index) => self
+                .param(*index)
+                .ok_or_else(|| FdwError::internal("a parameter is unknown")),
+            Given::Constant(text) => Ok(text_const(text)),
+        }
     }
 
     /// The expression as an owned tree, or None if some part of it cannot be represented: that part stays here.
@@ -581,7 +611,7 @@ mod tests {
         unsafe { pg_sys::makeVar(relid, attnum, pg_sys::INT4OID, -1, Oid::INVALID, level).cast() }
     }
 
-    fn text_const(type_oid: Oid, text: &std::ffi::CStr) -> *mut pg_sys::Node {
+    fn const_of(type_oid: Oid, text: &std::ffi::CStr) -> *mut pg_sys::Node {
         let (mut input, mut io_param, mut length, mut by_value) =
             (Oid::INVALID, Oid::INVALID, 0, false);
         // SAFETY: the text is read by the type's own input function.
@@ -625,8 +655,8 @@ mod tests {
 
     #[pg_test]
     fn operators_carry_what_printing_needs() {
-        let expr = convert(equals(var(1, 2, 0), text_const(pg_sys::INT4OID, c"7")))
-            .expect("representable");
+        let expr =
+            convert(equals(var(1, 2, 0), const_of(pg_sys::INT4OID, c"7"))).expect("representable");
         let Kind::Operator { operator, args, .. } = &expr.kind else {
             panic!("{expr:?}");
         };
@@ -667,10 +697,10 @@ mod tests {
             (pg_sys::INTERVALOID, c"-1 days +02:03:04"),
             (pg_sys::FLOAT8OID, c"0.1234567890123456"),
         ] {
-            let kind = convert(text_const(type_oid, text)).map(|expr| expr.kind);
+            let kind = convert(const_of(type_oid, text)).map(|expr| expr.kind);
             assert_eq!(kind, Some(Kind::Literal(Some(text.to_bytes().to_vec()))));
         }
-        let kind = convert(text_const(pg_sys::REGCLASSOID, c"pg_class")).map(|expr| expr.kind);
+        let kind = convert(const_of(pg_sys::REGCLASSOID, c"pg_class")).map(|expr| expr.kind);
         let class = pg_sys::RelationRelationId.to_u32();
         assert_eq!(
             kind,

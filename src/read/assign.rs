@@ -33,6 +33,7 @@ impl Printer<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::expr::Given;
     use crate::model::expr::Oid;
     use crate::model::table::{RemoteColumn, RemoteTable};
     use crate::read::sample::*;
@@ -84,6 +85,6 @@ mod tests {
         let same = operator("=", column(2, TEXT), param(4, TEXT));
         assert_eq!(printer.condition(&same).to_string(), r#"("b" = $3::text)"#);
         assert_eq!(printer.condition(&same).to_string(), r#"("b" = $3::text)"#);
-        assert_eq!(printer.into_params(), vec![4, 4, 4]);
+        assert_eq!(printer.into_params(), [4, 4, 4].map(Given::Converted));
     }
 }

@@ -8,7 +8,7 @@
 //! Anything more complex than a column, constant, call or cast stands in parentheses of its own, so no precedence has to be
 //! known.
 
-use crate::model::expr::{BoolOp, CallForm, Expr, Kind, Oid, Routine, Test, TypeRef};
+use crate::model::expr::{BoolOp, CallForm, Expr, Given, Kind, Oid, Routine, Test, TypeRef};
 use crate::model::sql::Sql;
 use crate::model::statement::push_column;
 use crate::model::table::RemoteTable;
@@ -31,30 +31,40 @@ const BITS: [Oid; 2] = [1560, 1562];
 /// Prints the conditions of one statement.
 pub struct Printer<'a> {
     table: &'a RemoteTable,
+    /// Constants become parameters, so that statements that differ in nothing else have one text.
+    parameterizes: bool,
     /// Parameters in the order of their numbers in the text.
     params: Vec<Parameter>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Parameter {
-    /// Its place in the conversion.
-    index: usize,
-    /// The column that it is assigned to says its type. Where it is cast too, it needs another number: a parameter has
-    /// one type.
-    assigned: bool,
+    value: Given,
+    /// What stands beside it, or the column that it is assigned to, says its type. Where it is cast too, it needs another
+    /// number: a parameter has one type.
+    untyped: bool,
 }
 
 impl<'a> Printer<'a> {
     pub fn new(table: &'a RemoteTable) -> Printer<'a> {
         Printer {
             table,
+            parameterizes: false,
             params: Vec::new(),
         }
     }
 
-    /// Conversion indexes of the parameters: the first is `$1`.
-    pub fn into_params(self) -> Vec<usize> {
-        self.params.iter().map(|param| param.index).collect()
+    /// One that makes parameters of constants.
+    pub fn parameterizing(table: &'a RemoteTable) -> Printer<'a> {
+        Printer {
+            parameterizes: true,
+            ..Printer::new(table)
+        }
+    }
+
+    /// The values of the parameters: the first is that of `$1`.
+    pub fn into_params(self) -> Vec<Given> {
+        self.params.into_iter().map(|param| param.value).collect()
     }
 
     /// The text of an expression that may be sent.
@@ -71,21 +81,49 @@ impl<'a> Printer<'a> {
         sql
     }
 
-    /// The number of a parameter. `assigned`: without a cast, as the value of a column.
-    pub(super) fn parameter(&mut self, sql: &mut Sql, index: usize, assigned: bool) {
-        let param = Parameter { index, assigned };
+    /// The number of a parameter. `untyped`: it will stand without a cast.
+    pub(super) fn parameter(&mut self, sql: &mut Sql, index: usize, untyped: bool) {
+        let param = Parameter {
+            value: Given::Converted(index),
+            untyped,
+        };
         let known = self.params.iter().position(|known| *known == param);
-        let number = known.filter(|_| !assigned).unwrap_or_else(|| {
-            self.params.push(param);
-            self.params.len() - 1
-        });
-        sql.push(&format!("${}", number + 1));
+        match known.filter(|_| !untyped) {
+            Some(number) => {
+                sql.push(&format!("${}", number + 1));
+            }
+            None => self.add(sql, param),
+        }
+    }
+
+    fn add(&mut self, sql: &mut Sql, param: Parameter) {
+        self.params.push(param);
+        sql.push(&format!("${}", self.params.len()));
+    }
+
+    /// A constant, or a parameter in its place. `untyped`: without its type. Two constants never share a parameter: else the text
+    /// would tell whether they are equal.
+    fn constant(&mut self, sql: &mut Sql, value: Option<&[u8]>, of: &TypeRef, untyped: bool) {
+        match value {
+            Some(text) if self.parameterizes && can_be_parameter(of.oid) => {
+                let param = Parameter {
+                    value: Given::Constant(text.to_vec()),
+                    untyped,
+                };
+                self.add(sql, param);
+                if !untyped {
+                    cast(sql, of);
+                }
+            }
+            _ if untyped => self::untyped(sql, value, of),
+            _ => constant(sql, value, of),
+        }
     }
 
     pub(super) fn print(&mut self, sql: &mut Sql, expr: &Expr) {
         match &expr.kind {
             Kind::Column(attnum) => push_column(sql, self.table, *attnum),
-            Kind::Literal(value) => constant(sql, value.as_deref(), &expr.result),
+            Kind::Literal(value) => self.constant(sql, value.as_deref(), &expr.result, false),
             Kind::ObjectLiteral { text, .. } => constant(sql, Some(text), &expr.result),
             Kind::Param { index, .. } => {
                 self.parameter(sql, *index, false);
@@ -233,7 +271,7 @@ impl<'a> Printer<'a> {
     fn operand(&mut self, sql: &mut Sql, expr: &Expr, other: &Expr, operands: [Oid; 2]) {
         match (&expr.kind, plain_column(expr)) {
             (Kind::Literal(value), _) if goes_untyped(expr, other, operands) => {
-                untyped(sql, value.as_deref(), &expr.result);
+                self.constant(sql, value.as_deref(), &expr.result, true);
             }
             (_, Some(attnum)) if goes_untyped(other, expr, operands) => {
                 push_column(sql, self.table, attnum);
@@ -359,6 +397,12 @@ fn plain_column(expr: &Expr) -> Option<i16> {
     }
 }
 
+/// May a parameter stand for a constant of the type? Booleans are two only, of `unknown` no parameter is, and a cast to bit or "char"
+/// may cut or change what a constant of the type keeps.
+fn can_be_parameter(oid: Oid) -> bool {
+    oid != BOOL && oid != UNKNOWN && oid != CHAR && !BITS.contains(&oid)
+}
+
 /// Are constants of the type always written with it?
 fn is_typed_anyway(oid: Oid) -> bool {
     oid == BOOL || NUMBERS.contains(&oid) || FLOATS.contains(&oid) || BITS.contains(&oid)
@@ -431,7 +475,7 @@ fn high_byte(text: &[u8], oid: Oid) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::Printer;
-    use crate::model::expr::{BoolOp, CallForm, Expr, Kind, Oid, Source};
+    use crate::model::expr::{BoolOp, CallForm, Expr, Given, Kind, Oid, Source};
     use crate::model::table::{RemoteColumn, RemoteTable};
     use crate::read::sample::*;
 
@@ -458,6 +502,35 @@ mod tests {
             result: type_of(oid),
             collation: 0,
         }
+    }
+
+    #[test]
+    fn constants_become_parameters_for_the_shard() {
+        let table = table();
+        let mut printer = Printer::parameterizing(&table);
+        let mut print = |expr: Expr| printer.condition(&expr).to_string();
+        let is_five = || operator("=", column(1, INT4), literal(INT4, "5"));
+        assert_eq!(print(is_five()), r#"("a" = $1::integer)"#);
+        assert_eq!(print(is_five()), r#"("a" = $2::integer)"#);
+        // The shard's column may have another type.
+        let is_x = operator("=", column(2, TEXT), literal(TEXT, "x"));
+        assert_eq!(print(is_x), r#"("b" = $3)"#);
+        let given = operator("=", column(1, INT4), param(7, INT4));
+        assert_eq!(print(given.clone()), r#"("a" = $4::integer)"#);
+        assert_eq!(print(given), r#"("a" = $4::integer)"#);
+        assert_eq!(print(literal(BOOL, "t")), "true");
+        assert_eq!(print(literal(VARBIT, "101")), "B'101'::bit varying");
+        assert_eq!(print(with(Kind::Literal(None), TEXT)), "NULL::text");
+        let constant = |text: &str| Given::Constant(text.into());
+        assert_eq!(
+            printer.into_params(),
+            [
+                constant("5"),
+                constant("5"),
+                constant("x"),
+                Given::Converted(7)
+            ]
+        );
     }
 
     #[test]
@@ -574,7 +647,7 @@ mod tests {
             printer.condition(&two).to_string(),
             "($2::bigint < $1::integer)"
         );
-        assert_eq!(printer.into_params(), vec![4, 2]);
+        assert_eq!(printer.into_params(), [4, 2].map(Given::Converted));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What planning a scan decides, and how it travels to the executor.
 
 use crate::model::error::{FdwError, Result};
-use crate::model::expr::{Expr, Kind, Source};
+use crate::model::expr::{Expr, Given, Kind, Source};
 use crate::model::locale::DatabaseLocale;
 use crate::model::option::{Isolation, ServerOptions};
 use crate::model::sql::Sql;
@@ -233,66 +233,20 @@ pub struct Selection<'a> {
     pub lock: Option<RowLock>,
 }
 
-/// The sample that is taken of a table.
-#[derive(Debug, Clone)]
-pub struct Sampling {
-    pub clause: Sample<Expr>,
-    /// Can the method take the same sample again, told a seed?
-    pub is_repeatable: bool,
-}
-
-impl Sampling {
-    /// Does each execution choose a seed of its own, so that all passes of one see the same sample?
-    fn wants_seed(&self) -> bool {
-        self.is_repeatable && self.clause.seed.is_none()
-    }
-
-    fn exprs(&self) -> impl Iterator<Item = &Expr> {
-        self.clause.args.iter().chain(&self.clause.seed)
-    }
-}
-
-/// A foreign scan as the plan holds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScanPlan {
-    pub sql: Sql,
-    /// Numbers of the columns of the rows that arrive.
-    pub columns: Vec<i16>,
-    /// Rows a fetch.
-    pub fetch_size: u32,
-    /// The parameters depend on the running plan: they are known at the first fetch, and change between rescans.
-    pub deferred: bool,
-    /// A rescan must show the rows of the first pass.
-    pub replay: bool,
-    /// The last parameter is the seed of a sample, which no expression of the plan gives.
-    pub seeded: bool,
-    /// The shard may fetch the next rows while the last ones are used: most probably all will be wanted.
-    pub ahead: bool,
-    /// The shard's locale that the text relies on; empty if it does not.
-    pub locale: Vec<u8>,
-    /// Why something is not sent.
-    pub locale_reason: Option<LocaleReason>,
-    /// Where rows are locked, if a locking clause asks for it.
-    pub locking: Option<Locking>,
-}
-
-impl ScanPlan {
-    /// The plan and, by their numbers in the conversion, its parameters.
-    pub fn new(
+impl Selection<'_> {
+    /// The statement, and the values of its parameters.
+    fn print(
+        self,
         table: &RemoteTable,
-        columns: Vec<i16>,
-        selection: Selection<'_>,
-        fetch_size: u32,
-        replay: bool,
-        ahead: bool,
-    ) -> (ScanPlan, Vec<usize>) {
+        columns: &[i16],
+        mut printer: Printer<'_>,
+    ) -> (Sql, Vec<Given>) {
         let Selection {
             sample,
             conditions,
             order,
             lock,
-        } = selection;
-        let mut printer = Printer::new(table);
+        } = self;
         let texts: Vec<Sql> = conditions
             .iter()
             .map(|condition| printer.condition(condition))
@@ -319,17 +273,95 @@ impl ScanPlan {
                 seed => seed.as_ref().map(|seed| printer.condition(seed)),
             },
         });
-        let mut sent = conditions
+        let sql = statement::select(table, columns, clause.as_ref(), &texts, &keys, lock);
+        (sql, printer.into_params())
+    }
+}
+
+/// The sample that is taken of a table.
+#[derive(Debug, Clone)]
+pub struct Sampling {
+    pub clause: Sample<Expr>,
+    /// Can the method take the same sample again, told a seed?
+    pub is_repeatable: bool,
+}
+
+impl Sampling {
+    /// Does each execution choose a seed of its own, so that all passes of one see the same sample?
+    fn wants_seed(&self) -> bool {
+        self.is_repeatable && self.clause.seed.is_none()
+    }
+
+    fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.clause.args.iter().chain(&self.clause.seed)
+    }
+}
+
+/// So many parameters can a statement have: the protocol counts them in 16 bits.
+const MOST_PARAMETERS: usize = u16::MAX as usize;
+
+/// A foreign scan as the plan holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanPlan {
+    /// For people.
+    pub sql: Sql,
+    /// For the shard: the same, with parameters in place of constants.
+    pub sent: Sql,
+    /// Numbers of the columns of the rows that arrive.
+    pub columns: Vec<i16>,
+    /// Rows a fetch.
+    pub fetch_size: u32,
+    /// The parameters depend on the running plan: they are known at the first fetch, and change between rescans.
+    pub deferred: bool,
+    /// A rescan must show the rows of the first pass.
+    pub replay: bool,
+    /// The last parameter is the seed of a sample, which no expression of the plan gives.
+    pub seeded: bool,
+    /// The shard may fetch the next rows while the last ones are used: most probably all will be wanted.
+    pub ahead: bool,
+    /// The shard's locale that the text relies on; empty if it does not.
+    pub locale: Vec<u8>,
+    /// Why something is not sent.
+    pub locale_reason: Option<LocaleReason>,
+    /// Where rows are locked, if a locking clause asks for it.
+    pub locking: Option<Locking>,
+}
+
+impl ScanPlan {
+    /// The plan, and the parameters of what is sent.
+    pub fn new(
+        table: &RemoteTable,
+        columns: Vec<i16>,
+        selection: Selection<'_>,
+        fetch_size: u32,
+        replay: bool,
+        ahead: bool,
+    ) -> (ScanPlan, Vec<Given>) {
+        let Selection {
+            sample,
+            conditions,
+            order,
+            ..
+        } = selection;
+        let seeded = sample.is_some_and(Sampling::wants_seed);
+        let (sql, few) = selection.print(table, &columns, Printer::new(table));
+        let (sent, many) = selection.print(table, &columns, Printer::parameterizing(table));
+        let (sent, params) = match many.len() + usize::from(seeded) <= MOST_PARAMETERS {
+            true => (sent, many),
+            false => (sql.clone(), few),
+        };
+        let mut exprs = conditions
             .iter()
             .chain(order.iter().map(|key| &key.expr))
             .chain(sample.into_iter().flat_map(Sampling::exprs));
-        let deferred = sent.any(|expr| {
+        let deferred = exprs.any(|expr| {
             expr.any(
                 &|expr| matches!(expr.kind, Kind::Param { source, .. } if source != Source::Extern),
             )
         });
         let plan = ScanPlan {
-            sql: statement::select(table, &columns, clause.as_ref(), &texts, &keys, lock),
+            sql,
+            sent,
             columns,
             fetch_size,
             deferred,
@@ -340,12 +372,13 @@ impl ScanPlan {
             locale_reason: None,
             locking: None,
         };
-        (plan, printer.into_params())
+        (plan, params)
     }
 
     pub fn to_items(&self) -> Vec<Item> {
         let mut items = vec![
             Item::Text(self.sql.as_bytes().to_vec()),
+            Item::Text(self.sent.as_bytes().to_vec()),
             Item::Ints(self.columns.iter().copied().map(i32::from).collect()),
             Item::Int(self.fetch_size as i32),
             Item::Int(i32::from(self.deferred)),
@@ -363,6 +396,7 @@ impl ScanPlan {
         let mut items = Items::new(items);
         let plan = ScanPlan {
             sql: items.text()?.into(),
+            sent: items.text()?.into(),
             columns: items.columns()?,
             fetch_size: items.int()? as u32,
             deferred: items.int()? != 0,
@@ -438,12 +472,13 @@ mod tests {
             true,
             true,
         );
-        assert_eq!(params, vec![3]);
+        assert_eq!(params, [Given::Converted(3)]);
         assert!(!plan.deferred);
         assert_eq!(
             plan.sql.to_string(),
             r#"SELECT "a", ctid FROM "s"."t" WHERE (("a" = $1::integer)) ORDER BY "a" DESC NULLS LAST FOR UPDATE"#
         );
+        assert_eq!(plan.sent, plan.sql);
         assert_eq!(ScanPlan::from_items(plan.to_items()).unwrap(), plan);
         plan.locale = b"UTF8 c".to_vec();
         plan.locale_reason = Some(LocaleReason::Unknown);
@@ -488,11 +523,12 @@ mod tests {
             let (sample, _) = sample.split_once(" WHERE").unwrap();
             (sample.to_owned(), params, plan.seeded, plan.replay)
         };
+        let given = |indexes: [usize; 2]| indexes.map(Given::Converted).to_vec();
         assert_eq!(
             planned(None, true),
             (
                 r#""s"."m" ($2::double precision) REPEATABLE ($3::double precision)"#.into(),
-                vec![3, 1],
+                given([3, 1]),
                 true,
                 false
             )
@@ -501,7 +537,11 @@ mod tests {
             planned(Some(literal(FLOAT8, "7")), true),
             (
                 r#""s"."m" ($2::double precision) REPEATABLE ('7'::double precision)"#.into(),
-                vec![3, 1],
+                vec![
+                    Given::Converted(3),
+                    Given::Converted(1),
+                    Given::Constant(b"7".to_vec()),
+                ],
                 false,
                 false
             )
@@ -510,7 +550,7 @@ mod tests {
             planned(None, false),
             (
                 r#""s"."m" ($2::double precision)"#.into(),
-                vec![3, 1],
+                given([3, 1]),
                 false,
                 true
             )

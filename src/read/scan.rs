@@ -12,9 +12,10 @@ use crate::read::lock::{Locked, Locking, OneTable, RowLocker};
 use crate::read::plan::ScanPlan;
 use crate::remote::cache;
 use crate::remote::cursor::Cursor;
-use crate::remote::statement::Param;
+use crate::remote::statement::{Param, Subject};
 use pgrx::pg_sys::Oid;
 use std::ffi::CString;
+use std::rc::Rc;
 
 /// A scan that reads ahead fetches up to so many times `fetch_size` rows at a time,
 const LARGEST_FETCH: u32 = 10;
@@ -112,8 +113,11 @@ impl Scan {
                 };
                 Cursor::register(
                     session,
-                    &self.access.table,
-                    self.plan.sql.clone(),
+                    Subject {
+                        query: Some(Rc::new(self.plan.sql.clone())),
+                        ..Subject::table(&self.access.table)
+                    },
+                    self.plan.sent.clone(),
                     params,
                     self.access.command_id,
                 )

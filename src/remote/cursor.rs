@@ -17,7 +17,7 @@ use std::rc::Rc;
 /// What the session knows of a scan.
 pub struct CursorState {
     number: u64,
-    sql: Rc<Sql>,
+    sql: Sql,
     subject: Subject,
     params: RefCell<Option<Vec<Param>>>,
     /// `curcid` of the scan's snapshot: it sees writes with a smaller command id.
@@ -53,6 +53,10 @@ enum Ahead {
 }
 
 impl CursorState {
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     pub fn level(&self) -> i32 {
         self.level.get()
     }
@@ -143,22 +147,18 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// Registers a scan with its session, without sending anything. `params` may be given later, before the first
+    /// Registers a scan with its session, without sending anything. `subject`: what errors name. `params` may be given later, before the first
     /// fetch; a scan without them cannot be declared ahead of a write.
     pub fn register(
         session: SessionRef,
-        table: &[u8],
+        subject: Subject,
         sql: Sql,
         params: Option<Vec<Param>>,
         command_id: u32,
     ) -> Cursor {
-        let sql = Rc::new(sql);
         let state = Rc::new(CursorState {
             number: session.new_cursor_number(),
-            subject: Subject {
-                query: Some(sql.clone()),
-                ..Subject::table(table)
-            },
+            subject,
             sql,
             params: RefCell::new(params),
             command_id,

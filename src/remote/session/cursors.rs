@@ -6,13 +6,23 @@ use crate::pg::backend;
 use crate::remote::cursor::CursorState;
 use crate::remote::queue::Role;
 use crate::remote::statement::Statement;
+use std::collections::HashSet;
 use std::rc::{Rc, Weak};
 
 impl Session {
+    /// The smallest number that no other cursor has, so that the shard sees few different statements. Those in use when something was
+    /// undone do not come again in the transaction: what was to close them may have been undone, or left out after an error.
     pub(in crate::remote) fn new_cursor_number(&self) -> u64 {
         let mut state = self.state.borrow_mut();
-        state.next_cursor += 1;
-        state.next_cursor
+        let state = &mut *state;
+        let alive = state.cursors.iter().filter_map(Weak::upgrade);
+        let alive = alive.map(|cursor| cursor.number());
+        let closing = state.closing.iter().map(|&(_, number)| number);
+        let used: HashSet<u64> = alive.chain(closing).collect();
+        let number = (state.spoiled_cursors + 1..).find(|number| !used.contains(number));
+        let number = number.unwrap_or(u64::MAX);
+        state.highest_cursor = state.highest_cursor.max(number);
+        number
     }
 
     pub(in crate::remote) fn register_cursor(&self, cursor: &Rc<CursorState>) {

@@ -73,6 +73,7 @@ impl Session {
             })
         });
         state.closing.retain(|(of, _)| *of < level);
+        state.spoiled_cursors = state.highest_cursor;
         state.leave_read_only(level);
         state.depth.get() >= level
     }
@@ -146,6 +147,8 @@ impl Session {
             cursor.forget();
         }
         state.closing.clear();
+        state.highest_cursor = 0;
+        state.spoiled_cursors = 0;
         state.queue.forget_answers();
         self.part.set(self.part.get() + 1);
         self.is_doubtful.set(false);

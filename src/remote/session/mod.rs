@@ -55,7 +55,10 @@ pub(super) struct State {
     pub cursors: Vec<Weak<CursorState>>,
     /// Remote cursors to close with the next message, with the level they live at.
     pub closing: Vec<(i32, u64)>,
-    next_cursor: u64,
+    /// The highest number that a cursor of this transaction has had.
+    highest_cursor: u64,
+    /// Numbers up to this one may belong to cursors that are open on the shard though nobody uses them.
+    spoiled_cursors: u64,
     /// Errors read so far, and before the statements of [`Session::send_undo`].
     errors: u64,
     errors_before_undo: u64,
