@@ -17,6 +17,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
         raise::guarded(|| {
             check_server(version::server_version()?)?;
             guc::register();
+            crate::fdw::constraints::register();
             #[cfg(feature = "pg18")]
             crate::fdw::routed::register();
             Ok(())

@@ -6,6 +6,7 @@
 
 mod bounds;
 mod calls;
+mod constraints;
 mod direct;
 mod direct_plan;
 mod explain;

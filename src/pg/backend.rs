@@ -91,6 +91,13 @@ pub fn copy_is_running() -> bool {
         })
 }
 
+/// The local setting `lock_timeout` in milliseconds; 0: no limit.
+#[inline]
+pub fn lock_timeout() -> i32 {
+    // SAFETY: a plain variable of the backend.
+    unsafe { pg_sys::LockTimeout }
+}
+
 /// When the client's statement began, in microseconds: different for different statements.
 pub fn statement_start() -> i64 {
     // SAFETY: reads a variable of the backend.

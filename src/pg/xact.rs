@@ -55,6 +55,10 @@ unsafe extern "C-unwind" fn xact_callback(event: pg_sys::XactEvent::Type, _arg: 
             // SAFETY: this frame holds no destructors.
             unsafe { guarded(hooks.pre_prepare) }
         }
+        // What `pre_prepare` lets pass has used no session, but may have left something to forget.
+        pg_sys::XactEvent::XACT_EVENT_PREPARE => {
+            contained(hooks.commit);
+        }
         pg_sys::XactEvent::XACT_EVENT_COMMIT => {
             contained(hooks.commit);
             if HOLDS_INTERRUPTS.take() {

@@ -253,11 +253,20 @@ impl Autocommit {
         for transaction in transactions.iter_mut().take(told) {
             transaction.splice(0..0, settings.iter().cloned());
         }
+        // Each transaction forgets it at its end.
+        let lock_timeout = link.established.wanted_lock_timeout();
+        let tells = lock_timeout != link.established.lock_timeout;
+        let before = |place: usize| if place < told { extra } else { 0 };
+        for (place, transaction) in transactions.iter_mut().enumerate().filter(|_| tells) {
+            let statement = connect::lock_timeout_statement(lock_timeout);
+            transaction.insert(before(place), statement);
+        }
         let connection = &mut link.established.connection;
         self.send(connection, &transactions)?;
         let mut outcomes = self.receive(connection, &transactions)?;
-        for outcome in outcomes.iter_mut().take(told) {
-            let count = extra.min(outcome.results.len());
+        for (place, outcome) in outcomes.iter_mut().enumerate() {
+            let count = before(place) + usize::from(tells);
+            let count = count.min(outcome.results.len());
             outcome.results.drain(..count);
         }
         Ok(outcomes)

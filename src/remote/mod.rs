@@ -6,6 +6,7 @@ pub mod budget;
 pub mod cache;
 mod certain;
 pub mod connect;
+pub mod constraints;
 pub mod copyable;
 pub mod cursor;
 pub mod key;

@@ -7,7 +7,8 @@ use crate::pg::{wait, xact};
 use crate::pq::{CancelProgress, CancelRequest};
 use crate::remote::autocommit;
 use crate::remote::cache::{self, in_transaction};
-use crate::remote::queue::{Role, COMMIT};
+use crate::remote::constraints;
+use crate::remote::queue::COMMIT;
 use crate::remote::session::{drain_all, wait_for, Session, SessionRef};
 use crate::remote::spare;
 use crate::remote::statement::{add_context, Statement};
@@ -89,10 +90,7 @@ fn pre_commit() -> Result<()> {
 /// Lets deferred constraints and triggers fail now, while all shards can still roll back.
 fn check_constraints(writers: &[&Session]) -> Result<()> {
     for session in writers {
-        session.queue(
-            &Statement::plain("SET CONSTRAINTS ALL IMMEDIATE"),
-            Role::Forget,
-        )?;
+        session.queue_check()?;
         session.end_message()?;
     }
     drain_all(writers)
@@ -284,6 +282,7 @@ fn pre_prepare() -> Result<()> {
 // Rollback ----------------------------------------------------------------------------------------------------------
 
 fn forget_all() -> Result<()> {
+    constraints::forget();
     for session in cache::all() {
         session.end_transaction();
     }
@@ -294,6 +293,7 @@ fn forget_all() -> Result<()> {
 }
 
 fn abort() -> Result<()> {
+    constraints::forget();
     // A process that ends in the middle of a wait gets here with its session in use. The shard then sees the
     // connection go, and rolls back by itself.
     let mut sessions = in_transaction();
@@ -331,6 +331,7 @@ fn pre_commit_sub(level: i32) -> Result<()> {
 /// Nothing can undo the subtransaction any more, so savepoints can be released. Before, an error of one server would have to
 /// undo it on those that had released theirs.
 fn commit_sub(level: i32) -> Result<()> {
+    constraints::leave_level(level);
     for session in cache::all() {
         session.commit_sub(level);
     }
@@ -338,6 +339,7 @@ fn commit_sub(level: i32) -> Result<()> {
 }
 
 fn abort_sub(level: i32) -> Result<()> {
+    constraints::undo_level(level);
     let mut sessions = cache::all();
     sessions.retain(|session| session.is_free());
     let mut used = sessions.clone();

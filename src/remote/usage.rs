@@ -5,6 +5,33 @@ use crate::remote::cache;
 use crate::remote::session::SessionRef;
 use crate::remote::stats::WaitStats;
 use pgrx::pg_sys::Oid;
+use std::cell::Cell;
+
+thread_local! {
+    static WRITING: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Part of the state of a statement that writes to foreign tables. Core lets it go on when one of its functions makes the
+/// transaction READ ONLY, so shards must not hear of that before it is over.
+pub struct Writing(());
+
+impl Writing {
+    pub fn new() -> Writing {
+        WRITING.set(WRITING.get() + 1);
+        Writing(())
+    }
+
+    /// Is such a statement running?
+    pub fn is_going_on() -> bool {
+        WRITING.get() > 0
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        WRITING.set(WRITING.get().saturating_sub(1));
+    }
+}
 
 /// The session that a statement uses for a foreign table: found when first needed, and kept whoever is the current user
 /// then.

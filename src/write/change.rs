@@ -19,7 +19,7 @@ use crate::remote::session::SessionRef;
 use crate::remote::statement::{add_context, Subject};
 use crate::remote::stats::{FlushCause, WriteStats};
 use crate::remote::tree::remote_relation;
-use crate::remote::usage::Usage;
+use crate::remote::usage::{Usage, Writing};
 use crate::write::change_buffer::{ChangeBuffer, ChangeForms, ChangeOwner};
 use crate::write::columns::{Encoding, Sent};
 use crate::write::insert::nudge_all;
@@ -106,6 +106,7 @@ pub struct Change {
     target: Rc<Target>,
     identity: Identity,
     usage: Usage,
+    _writing: Writing,
     mode: Option<Mode>,
     reason: Option<SingleReason>,
     /// Deletes rows that move to another partition.
@@ -125,6 +126,7 @@ impl Change {
         let by_key = matches!(identity, Identity::Key(_));
         Ok(Change {
             usage: Usage::new(target.server.oid, place.user),
+            _writing: Writing::new(),
             seen: (by_key && place.can_repeat).then(HashSet::new),
             plan,
             place,

@@ -10,7 +10,7 @@ use crate::pg::tuple::TextRows;
 use crate::pq::PgResult;
 use crate::remote::statement::{Param, Statement, Subject};
 use crate::remote::stats::WriteStats;
-use crate::remote::usage::Usage;
+use crate::remote::usage::{Usage, Writing};
 use crate::write::assigned;
 use pgrx::pg_sys::Oid;
 use std::rc::Rc;
@@ -107,6 +107,7 @@ pub struct Direct {
     locale: Vec<u8>,
     params: Params,
     usage: Usage,
+    _writing: Writing,
     subject: Subject,
     command_id: u32,
     stats: WriteStats,
@@ -140,6 +141,7 @@ impl Direct {
             locale: plan.locale,
             params,
             usage: Usage::new(access.server, access.user),
+            _writing: Writing::new(),
             subject: Subject::table(&access.table),
             command_id: access.command_id,
             stats: WriteStats::default(),

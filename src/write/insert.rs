@@ -15,7 +15,7 @@ use crate::remote::relation::{Asked, RemoteRelation};
 use crate::remote::session::{drain_all, SessionRef};
 use crate::remote::stats::{FlushCause, WriteStats};
 use crate::remote::tree::{ask_tree, asked, remote_relation, tables_of_tree};
-use crate::remote::usage::Usage;
+use crate::remote::usage::{Usage, Writing};
 use crate::remote::{cache, memory};
 use crate::write::buffer::{Owner, RelationBuffer};
 use crate::write::columns::Sent;
@@ -92,6 +92,7 @@ pub struct Insert {
     place: Place,
     target: Rc<Target>,
     usage: Usage,
+    _writing: Writing,
     /// The option as far as it counts: the clause of a statement goes before it.
     on_conflict: OnConflict,
     mode: Option<Mode>,
@@ -119,6 +120,7 @@ impl Insert {
         Ok(Insert {
             place,
             usage: Usage::new(target.server.oid, place.user),
+            _writing: Writing::new(),
             target,
             on_conflict,
             mode: None,

@@ -9,12 +9,14 @@ pub use settings::{Difference, Renewal, SettingsWatch};
 
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::model::locale::DatabaseLocale;
+use crate::model::lock_timeout;
 use crate::model::option::{MappingOptions, ServerOptions};
 use crate::model::socket::Interest;
 use crate::pg::fd::ExternalFd;
 use crate::pg::version::WaitEvent;
 use crate::pg::{backend, wait};
 use crate::pq::{ConnectProgress, Connection, PqError};
+use crate::remote::statement::Statement;
 use std::ffi::CString;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -40,6 +42,8 @@ pub struct Established {
     pub version: i32,
     /// Does a pooler stand in between, which may change the server's session between transactions?
     pub pooled: bool,
+    /// The session's `lock_timeout` without ours, in milliseconds.
+    pub lock_timeout: i32,
     /// That of the shard's database.
     pub locale: Rc<DatabaseLocale>,
     /// What makes the settings for a transaction.
@@ -81,10 +85,24 @@ pub fn connect(inputs: &Inputs) -> Result<Established> {
         _fd: fd,
         version,
         pooled: found.pooled,
+        lock_timeout: found.lock_timeout,
         locale: Rc::new(found.locale),
         renewal: Renewal::new(inputs.options, &encoding, version, found.pooled),
         watch,
     })
+}
+
+impl Established {
+    /// How long the session is to wait for locks, in milliseconds.
+    pub fn wanted_lock_timeout(&self) -> i32 {
+        lock_timeout::wanted(backend::lock_timeout(), self.lock_timeout)
+    }
+}
+
+/// What gives a transaction of a session this `lock_timeout`.
+pub fn lock_timeout_statement(milliseconds: i32) -> Statement {
+    let sql = format!("SELECT pg_catalog.set_config('lock_timeout', '{milliseconds}', true)");
+    Statement::own(sql.as_str())
 }
 
 /// May the user of `inputs` use a connection that was made for another user of the same mapping (that of PUBLIC)?

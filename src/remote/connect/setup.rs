@@ -3,6 +3,7 @@
 use super::{failed, settings, Inputs};
 use crate::model::error::{FdwError, Result};
 use crate::model::locale::{DatabaseLocale, Facts};
+use crate::model::lock_timeout;
 use crate::model::socket::Interest;
 use crate::model::sql::Sql;
 use crate::model::text;
@@ -16,6 +17,8 @@ const OLDEST: i32 = 140_000;
 
 /// Behind a pooler a client's process id is the pooler's invention.
 const BACKEND_PID: &str = "pg_catalog.pg_backend_pid()";
+
+const LOCK_TIMEOUT: &str = "pg_catalog.current_setting('lock_timeout')";
 
 /// The shard's version, if it is a PostgreSQL that we know how to talk to (else 0A000).
 pub fn check_version(server: &str, connection: &Connection) -> Result<i32> {
@@ -50,6 +53,8 @@ pub struct Found {
     /// Does a pooler stand in between? Then other clients may get the server's session between two transactions, and leave
     /// their settings there: ours have to be made in each.
     pub pooled: bool,
+    /// `lock_timeout` in milliseconds, as the server, the role and the option `session_settings` have it.
+    pub lock_timeout: i32,
     /// Of a database that the remote user may not look at, the encoding alone.
     pub locale: DatabaseLocale,
 }
@@ -95,6 +100,10 @@ pub fn run(inputs: &Inputs, connection: &mut Connection) -> Result<Found> {
     match results.last().and_then(|result| result.value(0, 0)) {
         Some(pid) if results.len() == told.len() => Ok(Found {
             pooled: pid != connection.backend_pid().to_string().as_bytes(),
+            lock_timeout: results
+                .last()
+                .and_then(|result| lock_timeout::parse(result.value(0, 1)?))
+                .unwrap_or_default(),
             locale: locale
                 .get(1)
                 .and_then(|answer| read_locale(answer, version))
@@ -107,12 +116,14 @@ pub fn run(inputs: &Inputs, connection: &mut Connection) -> Result<Found> {
     }
 }
 
-/// Our settings, those of the option, and the question who the backend is. A pooler's server connection keeps none of them:
+/// Our settings, those of the option, and the question who the backend is and how long it waits for locks. A pooler's server connection keeps none of them:
 /// others use it too, with settings of their own.
 fn statements(inputs: &Inputs, client_pid: i32) -> Vec<Sql> {
     let pooled = format!("{BACKEND_PID} OPERATOR(pg_catalog.<>) ({client_pid})");
     let mut statements = settings::first(inputs.options, &pooled);
-    statements.push(Sql::from(format!("SELECT {BACKEND_PID}").as_str()));
+    statements.push(Sql::from(
+        format!("SELECT {BACKEND_PID}, {LOCK_TIMEOUT}").as_str(),
+    ));
     statements
 }
 

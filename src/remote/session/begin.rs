@@ -1,5 +1,6 @@
 //! Connecting and the beginning of remote transactions.
 
+use super::follow::Told;
 use super::Session;
 use crate::model::error::{FdwError, Result};
 use crate::model::option::Isolation;
@@ -9,6 +10,7 @@ use crate::remote::connect;
 use crate::remote::queue::{Queue, Role, BEGINNING};
 use crate::remote::statement::Statement;
 use crate::remote::stats::FlushCause;
+use crate::remote::usage::Writing;
 
 /// Names of the levels in `access/xact.h`, from `XACT_READ_UNCOMMITTED` (0) to `XACT_SERIALIZABLE` (3).
 const ISOLATION_NAMES: [&str; 4] = [
@@ -22,14 +24,18 @@ impl Session {
     pub(super) fn begin(&self, level: i32) -> Result<()> {
         let mut reused = self.connect()?;
         // Inside a savepoint nobody can tell whether READ ONLY is meant for all of the transaction: `enter` sets it there.
-        let read_only = level == 1 && xact::is_read_only();
+        let read_only = level == 1 && xact::is_read_only() && !Writing::is_going_on();
         let begin = self.begin_statement(read_only);
         if reused && !self.begin_answered(&begin)? {
             // The one silent reconnect: nothing of this transaction has been sent to the shard that could be lost.
             self.connect()?;
             reused = false;
         }
-        self.state.borrow_mut().depth.begin(level);
+        {
+            let mut state = self.state.borrow_mut();
+            state.depth.begin(level);
+            state.told = Told::default();
+        }
         if !reused {
             self.queue_begin(&begin, Role::Forget)?;
         }
@@ -71,7 +77,11 @@ impl Session {
                 .map(|link| link.renewal.all.clone())
         };
         match settings {
-            Some(settings) => self.queue(&Statement::kept(settings), Role::Forget),
+            Some(settings) => {
+                self.queue(&Statement::kept(settings), Role::Forget)?;
+                self.has_renewed();
+                self.follow()
+            }
             None => Ok(()),
         }
     }
@@ -158,7 +168,8 @@ impl Session {
 
     /// Follows a local transaction that has become READ ONLY since the remote one began.
     pub(super) fn enter_read_only(&self, level: i32) -> Result<()> {
-        if !xact::is_read_only() || self.state.borrow().read_only_at.is_some() {
+        let is_news = xact::is_read_only() && self.state.borrow().read_only_at.is_none();
+        if !is_news || Writing::is_going_on() {
             return Ok(());
         }
         // Rows that were kept have been written before.

@@ -3,7 +3,7 @@
 use super::Session;
 use crate::model::error::{FdwError, Result};
 use crate::pq::CancelRequest;
-use crate::remote::queue::{Reply, Role, COMMIT};
+use crate::remote::queue::{Reply, Role, BEGINNING, COMMIT};
 use crate::remote::statement::Statement;
 use pgrx::pg_sys::Oid;
 use std::rc::Weak;
@@ -56,6 +56,7 @@ impl Session {
             *of = (*of).min(level - 1);
         }
         state.leave_read_only(level);
+        state.told.leave_level(level);
     }
 
     /// The subtransaction at `level` is undone: drops what waits, and says whether the shard must hear of it.
@@ -75,6 +76,7 @@ impl Session {
         state.closing.retain(|(of, _)| *of < level);
         state.spoiled_cursors = state.highest_cursor;
         state.leave_read_only(level);
+        state.told.undo_level(level);
         state.depth.get() >= level
     }
 
@@ -192,10 +194,18 @@ impl Session {
         self.state.borrow().queue.may_take_long()
     }
 
+    /// Adds what lets deferred constraints and triggers fail now.
+    pub(in crate::remote) fn queue_check(&self) -> Result<()> {
+        self.follow_to_end(self.depth())?;
+        let check = Statement::plain("SET CONSTRAINTS ALL IMMEDIATE");
+        self.queue(&check, Role::Forget)
+    }
+
     /// Sends COMMIT. None: it could not be sent, and the session is lost.
     pub(in crate::remote) fn send_commit(&self) -> Option<u64> {
         let ticket = self.state.borrow_mut().queue.new_ticket();
-        self.queue(&Statement::plain(COMMIT), Role::Ticket(ticket))
+        self.follow_to_end(BEGINNING)
+            .and_then(|()| self.queue(&Statement::plain(COMMIT), Role::Ticket(ticket)))
             .and_then(|()| self.end_message())
             .ok()
             .map(|()| ticket)

@@ -3,6 +3,7 @@
 mod begin;
 mod cursors;
 mod ends;
+mod follow;
 mod locale;
 mod messages;
 mod rows;
@@ -50,6 +51,8 @@ pub(super) struct State {
     lost_in: i64,
     /// Level at which the remote transaction became READ ONLY.
     read_only_at: Option<i32>,
+    /// Other settings of the local transaction that it has been told.
+    told: follow::Told,
     /// Has the remote transaction changed data?
     pub wrote: bool,
     pub cursors: Vec<Weak<CursorState>>,
@@ -281,6 +284,7 @@ impl Session {
                 self.set_savepoint(savepoint)?;
             }
         }
+        self.follow()?;
         self.enter_read_only(level)
     }
 

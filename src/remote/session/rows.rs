@@ -183,6 +183,13 @@ impl Session {
         Ok(any)
     }
 
+    /// Adds the rows that finished statements of `level` have left to the current message.
+    pub(in crate::remote) fn flush_finished(&self, level: i32) -> Result<()> {
+        self.flush_where(FlushCause::Barrier, |rows| {
+            rows.kept().is_some() && rows.level() == level
+        })
+    }
+
     /// Once all rows have been answered for: compares what was stored with what was counted.
     pub fn settle(&self) -> Result<()> {
         let all: Vec<_> = self.pending.borrow().clone();
@@ -206,6 +213,7 @@ impl Session {
             self.wait_until(has_room)?;
         }
         self.check()?;
+        self.follow()?;
         let written_by = rows.command_id();
         self.declare_where(|cursor| cursor.command_id <= written_by)?;
         self.renew_settings()?;
@@ -302,7 +310,8 @@ impl Session {
     /// Hands the rows to the COPY that is open for them, if one is.
     pub fn stream(&self, rows: &Rc<dyn PendingRows>) -> Result<()> {
         let role = Role::Batch(rows.clone());
-        if !self.state.borrow_mut().queue.is_open_for(&role) {
+        // What is told goes between two COPYs.
+        if !self.state.borrow_mut().queue.is_open_for(&role) || self.is_behind() {
             return Ok(());
         }
         let in_flight = self.state.borrow().queue.bytes_in_flight();

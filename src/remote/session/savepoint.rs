@@ -13,9 +13,12 @@ impl Session {
     /// Their scans that have not been declared are declared before it: else its rollback would take what is read of them below
     /// it. That costs a round trip, where there are such scans.
     pub(super) fn set_savepoint(&self, level: i32) -> Result<()> {
+        let waiting = self.undeclared(|cursor| cursor.level() < level);
+        if !waiting.is_empty() {
+            self.follow()?;
+        }
         self.queue_savepoint(level)?;
         self.state.borrow_mut().depth.deepen(level);
-        let waiting = self.undeclared(|cursor| cursor.level() < level);
         if self.declare_below(waiting, level)? {
             self.queue_savepoint(level)?;
         }
