@@ -63,6 +63,7 @@ scenarios! {
     policies
     triggers
     nesting
+    following
     cursors
     rescans
     sampling

@@ -30,6 +30,12 @@ ALTER TABLE t3b ADD PRIMARY KEY (id), ADD CHECK (n < 1000000);
 @table u ON s1
     id int, v text WIDE
     PRIMARY KEY (id);
+@table now ON s1
+    id int, v int
+    UNIQUE (id) DEFERRABLE;
+@table late ON s2
+    id int, v int
+    UNIQUE (id) DEFERRABLE INITIALLY DEFERRED;
 ";
 
 /// Makes a hundred rows more than the least work_mem.
@@ -276,6 +282,39 @@ impl Author {
         )
     }
 
+    /// Rows of the tables whose constraints can be deferred, and how they are.
+    fn constraint(&mut self) -> String {
+        let table = ["now", "late"][self.dice.below(2) as usize];
+        // Few ids, which come again, unless errors would come later here than there.
+        let pool = if self.flawless { 0 } else { 6 };
+        match self.dice.below(8) {
+            0 | 1 => "SET CONSTRAINTS ALL DEFERRED".to_string(),
+            2 | 3 => "SET CONSTRAINTS ALL IMMEDIATE".to_string(),
+            4 => format!("DELETE FROM {table} WHERE id = {}", self.dice.below(6)),
+            5 if self.in_transaction && self.dice.one_in(3) => {
+                "SET TRANSACTION READ ONLY".to_string()
+            }
+            6 if pool > 0 => {
+                let [first, second] = [(); 2].map(|()| self.dice.below(pool));
+                format!(
+                    "DO $$ BEGIN SET CONSTRAINTS ALL DEFERRED; INSERT INTO {table} VALUES ({first}, 1); \
+                     BEGIN INSERT INTO {table} VALUES ({second}, 2); SET CONSTRAINTS ALL IMMEDIATE; \
+                     EXCEPTION WHEN unique_violation THEN RAISE NOTICE 'caught %', SQLSTATE; END; \
+                     DELETE FROM {table} WHERE v = 1; END $$"
+                )
+            }
+            _ => {
+                let rows: Vec<String> = (0..1 + self.dice.below(3))
+                    .map(|n| match pool {
+                        0 => format!("({}, {n})", 10 + self.id()),
+                        pool => format!("({}, {n})", self.dice.below(pool)),
+                    })
+                    .collect();
+                format!("INSERT INTO {table} VALUES {}", rows.join(", "))
+            }
+        }
+    }
+
     fn transaction(&mut self) -> String {
         if !self.in_transaction {
             self.in_transaction = true;
@@ -317,7 +356,7 @@ impl Author {
     }
 
     fn next(&mut self) -> Drawn {
-        let sql = match self.dice.below(15) {
+        let sql = match self.dice.below(17) {
             0..=2 => self.insert(),
             3 | 4 => self.insert_query(),
             5 | 6 => return self.copy(),
@@ -325,6 +364,7 @@ impl Author {
             8 | 9 => self.change(),
             10 | 11 => self.program(),
             14 => self.refused_statement(),
+            15 | 16 => self.constraint(),
             _ => self.transaction(),
         };
         Drawn { sql, data: None }
