@@ -452,6 +452,50 @@ fn a_shard_that_joins_later_is_told() {
 }
 
 #[test]
+fn what_a_failed_block_has_set_is_gone() {
+    let mut scene = Scene::new("");
+    // The shard has skipped what came after the error in the same message, and undone what came before.
+    for failing in [
+        "INSERT INTO acc VALUES (51, 1), (1, 1)",
+        "UPDATE acc SET id = 2 WHERE id = 1",
+        "PERFORM 1 / v FROM acc",
+        "SET CONSTRAINTS ALL IMMEDIATE",
+    ] {
+        for first in ["SELECT 1", "INSERT INTO acc VALUES (50, 0)"] {
+            scene.run(&[
+                "BEGIN",
+                first,
+                "SET lock_timeout = '20s'",
+                "SET CONSTRAINTS ALL IMMEDIATE",
+            ]);
+            let block = format!(
+                "DO $$ BEGIN
+                     SET lock_timeout = '6s'; SET CONSTRAINTS ALL DEFERRED;
+                     INSERT INTO part VALUES (77, 77); SET lock_timeout = '7s';
+                     UPDATE acc SET v = 0 WHERE id = 2;
+                     {failing};
+                     RAISE EXCEPTION 'no error';
+                 EXCEPTION WHEN unique_violation OR foreign_key_violation OR division_by_zero THEN
+                     NULL;
+                 END $$"
+            );
+            scene.run(&[&block]);
+            assert_eq!(scene.longest(), "20s", "{failing}");
+            scene.run(&["SAVEPOINT s"]);
+            assert_eq!(
+                scene.error("INSERT INTO part VALUES (77, 77)"),
+                "23503",
+                "{failing}"
+            );
+            scene.run(&["ROLLBACK TO s"]);
+            assert_eq!(scene.longest(), "20s", "{failing}");
+            scene.run(&["ROLLBACK"]);
+            assert_eq!(scene.longest(), "0", "{failing}");
+        }
+    }
+}
+
+#[test]
 fn settings_cost_no_round_trip_and_checks_one() {
     let mut scene = Scene::new("");
     let tables = [

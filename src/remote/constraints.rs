@@ -66,11 +66,14 @@ pub fn set_all(is_deferred: bool) -> Result<()> {
         note(level, is_deferred);
         return Ok(());
     }
+    let written_by = xact::current_command_id();
     let mut writers = all;
     writers.retain(|session| session.wrote() || session.has_pending_rows());
     for session in &writers {
         session.enter()?;
         session.flush_where(FlushCause::Barrier, |_| true)?;
+        // What deferred triggers write is not for scans that have begun.
+        session.declare_where(|cursor| cursor.command_id <= written_by)?;
     }
     note(level, is_deferred);
     for session in &writers {
@@ -101,6 +104,10 @@ pub fn set_named(session: &Session, names: &[Sql], is_deferred: bool) -> Result<
         true => " DEFERRED",
         false => " IMMEDIATE",
     });
-    session.execute(&Statement::plain(sql))?;
+    let may_write = !is_deferred && (session.wrote() || session.has_pending_rows());
+    session.execute(&Statement {
+        written_by: may_write.then(xact::current_command_id),
+        ..Statement::plain(sql)
+    })?;
     session.settle()
 }

@@ -144,6 +144,86 @@ COMMIT;
 SELECT * FROM t ORDER BY id;
 SELECT * FROM trail ORDER BY id;
 
+== scans that have begun do not see what checks write
+@eager
+@on s1
+CREATE TABLE w.trail (id int);
+@table t ON s1
+    id int;
+@on s1
+CREATE FUNCTION w.trail() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO w.trail VALUES (NEW.id);
+    RETURN NULL;
+END $$;
+@on s1
+CREATE CONSTRAINT TRIGGER trail AFTER INSERT ON w.t DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION w.trail();
+@foreign
+CREATE FOREIGN TABLE trail (id int) SERVER s1 OPTIONS (schema_name 'w');
+CREATE FUNCTION seen(n int) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+    SET CONSTRAINTS ALL IMMEDIATE;
+    RETURN n + (SELECT count(*) FROM trail);
+END $$;
+BEGIN;
+INSERT INTO t VALUES (1), (2);
+SELECT seen(id) FROM t UNION ALL SELECT id FROM trail ORDER BY 1;
+SET CONSTRAINTS ALL DEFERRED;
+INSERT INTO t VALUES (3), (4), (5);
+SELECT count(*) FROM trail;
+SELECT sum(n) FROM (SELECT seen(id) FROM t UNION ALL SELECT id FROM trail) AS x (n);
+COMMIT;
+SELECT id FROM trail ORDER BY id;
+
+== set by a trigger of the statement
+@eager
+CREATE TABLE p (k int, id int) PARTITION BY LIST (k);
+@table p1 ON s1 OF p FOR VALUES IN (1)
+    k int, id int
+    UNIQUE (id) DEFERRABLE;
+CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2);
+CREATE FUNCTION set_them() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.id > 0 THEN
+        SET CONSTRAINTS ALL DEFERRED;
+    ELSE
+        SET CONSTRAINTS ALL IMMEDIATE;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER set_them BEFORE INSERT ON p2 FOR EACH ROW EXECUTE FUNCTION set_them();
+BEGIN;
+INSERT INTO p VALUES (2, 1), (1, 1), (1, 2), (1, 1);
+DELETE FROM p1 WHERE id = 1;
+COPY p FROM STDIN;
+2	1
+1	5
+1	6
+1	5
+\.
+DELETE FROM p1 WHERE id = 5;
+INSERT INTO p VALUES (2, 0), (1, 7);
+@error 23505 loose
+INSERT INTO p VALUES (1, 2);
+ROLLBACK;
+BEGIN;
+INSERT INTO p VALUES (2, 1), (1, 1), (1, 1);
+@error 23505 loose
+INSERT INTO p VALUES (2, 0), (1, 3);
+ROLLBACK;
+BEGIN;
+COPY p FROM STDIN;
+1	8
+2	1
+1	9
+1	9
+1	10
+\.
+INSERT INTO p VALUES (2, 1), (1, 11), (1, 11);
+@error 23505 loose
+COMMIT;
+SELECT * FROM p ORDER BY k, id;
+
 == a statement goes on after it has made its transaction read only
 @table t ON s1
     id int;
