@@ -269,3 +269,82 @@ fn misplaced_passwords_are_refused_without_being_shown() {
         }
     }
 }
+
+#[test]
+fn mappings_with_equal_options_share_a_session() {
+    let scene = Scene::new();
+    let options = format!("user 'keeper', password '{PASSWORD}'");
+    scene.map("clerk", &options);
+    scene.map("guest", &options);
+    scene.coordinator.sql(
+        "GRANT USAGE ON FOREIGN SERVER s TO guest; CREATE VIEW of_guest AS SELECT * FROM t; ALTER VIEW of_guest OWNER TO guest;
+         GRANT ALL ON of_guest TO clerk",
+    );
+    let connections = "SELECT count(*) FROM shard_fdw_connections()";
+    let mut clerk = scene.client("clerk");
+    clerk
+        .run("BEGIN; INSERT INTO t (id) VALUES (1), (2)")
+        .expect_ok();
+    assert_eq!(clerk.value("SELECT count(*) FROM of_guest"), "2");
+    assert_eq!(clerk.value(connections), "1");
+    // A row that one of them has locked.
+    clerk
+        .run("UPDATE t SET who = 'clerk'; UPDATE of_guest SET who = who || ' and guest'")
+        .expect_ok();
+    assert_eq!(
+        clerk.run("SELECT DISTINCT who FROM t").lines(),
+        ["clerk and guest"]
+    );
+    clerk.run("COMMIT").expect_ok();
+    assert_eq!(clerk.value(connections), "1");
+    // Options of one of them change: from now on they differ.
+    scene.map("guest", "user 'open', password_required 'false'");
+    assert_eq!(clerk.value("SELECT count(*) FROM of_guest"), "2");
+    assert_eq!(clerk.value(READ), "2");
+    assert_eq!(clerk.value(connections), "2");
+    // And are equal again: what the session was made for first does not matter.
+    scene.map("guest", &options);
+    scene.map("clerk", &options);
+    clerk
+        .run("BEGIN; UPDATE of_guest SET who = 'x'")
+        .expect_ok();
+    assert_eq!(clerk.value("SELECT count(*) FROM t WHERE who = 'x'"), "2");
+    clerk.run("COMMIT").expect_ok();
+    assert_eq!(clerk.value(connections), "1");
+    scene.check_logs();
+}
+
+#[test]
+fn who_shares_a_session_may_connect_by_his_own_rules() {
+    let scene = Scene::new();
+    scene.map("clerk", "user 'open', password_required 'false'");
+    scene.map("guest", "user 'open'");
+    scene.coordinator.sql(
+        "GRANT USAGE ON FOREIGN SERVER s TO guest; CREATE VIEW of_guest AS SELECT * FROM t; ALTER VIEW of_guest OWNER TO guest;
+         GRANT ALL ON of_guest TO clerk",
+    );
+    let of_guest = "SELECT count(*) FROM of_guest";
+    // Whoever comes first, connected or not.
+    let mut clerk = scene.client("clerk");
+    assert_eq!(refused(clerk.run(of_guest)).sqlstate(), "2F003");
+    assert_eq!(clerk.value(READ), "0");
+    assert_eq!(refused(clerk.run(of_guest)).sqlstate(), "2F003");
+    assert_eq!(clerk.value(READ), "0");
+    let both = format!("SELECT ({READ}), ({of_guest})");
+    assert_eq!(refused(clerk.run(&both)).sqlstate(), "2F003");
+    let mut clerk = scene.client("clerk");
+    assert_eq!(refused(clerk.run(&both)).sqlstate(), "2F003");
+    // A password that the shard does not ask for is as good as none.
+    let options = format!("user 'open', password '{PASSWORD}'");
+    scene.map("clerk", &format!("{options}, password_required 'false'"));
+    scene.map("guest", &options);
+    assert_eq!(clerk.value(READ), "0");
+    assert_eq!(refused(clerk.run(of_guest)).sqlstate(), "2F003");
+    scene.map("guest", &format!("{options}, password_required 'false'"));
+    assert_eq!(clerk.run(&both).lines(), ["0|0"]);
+    assert_eq!(
+        clerk.value("SELECT count(*) FROM shard_fdw_connections()"),
+        "1"
+    );
+    scene.check_logs();
+}

@@ -1,4 +1,7 @@
-//! The sessions of this backend: one per user mapping, made when first asked for.
+//! The sessions of this backend: one per server and user there, made when first asked for.
+//!
+//! Mappings of one server whose connection options are equal share a session, if each may connect by its own rules: two sessions of
+//! one user would not see what the other has written, and could wait for each other's locks for ever.
 //!
 //! A transaction that uses a session goes on using it, whatever becomes of the user mapping and the server meanwhile: a second
 //! session would not see what the first has written, and could wait for its locks for ever.
@@ -18,7 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
 thread_local! {
-    /// By OID of the user mapping: the order in which shards are talked to where there is a choice.
+    /// By OID of the user mapping that was the first to ask: the order in which shards are talked to where there is a choice.
     static SESSIONS: RefCell<BTreeMap<u32, SessionRef>> = const { RefCell::new(BTreeMap::new()) };
 }
 
@@ -26,6 +29,8 @@ thread_local! {
 struct Found {
     generation: u64,
     session: SessionRef,
+    /// Of the mapping that it was asked for with.
+    mapping: Rc<MappingOptions>,
     /// It was asked for in the present local transaction.
     is_bound: bool,
 }
@@ -49,16 +54,18 @@ pub fn session(server: Oid, user: Oid) -> Result<SessionRef> {
         let is_good = found.session.is_in_use() || !found.session.is_stale();
         let is_right = found.must_stay() || (found.generation == generation && is_good);
         found.is_bound |= is_right;
-        is_right.then(|| found.session.clone())
+        is_right.then(|| (found.session.clone(), found.mapping.clone()))
     });
-    if let Some(session) = found {
-        session.check_user(user)?;
+    if let Some((session, mapping)) = found {
+        session.check_user(user, &mapping)?;
         return Ok(session);
     }
-    let session = look_for_session(server, user)?;
+    let (session, mapping) = look_for_session(server, user)?;
+    session.check_user(user, &mapping)?;
     let found = Found {
         generation,
         session: session.clone(),
+        mapping,
         is_bound: true,
     };
     FOUND.with_borrow_mut(|all| {
@@ -69,32 +76,46 @@ pub fn session(server: Oid, user: Oid) -> Result<SessionRef> {
     Ok(session)
 }
 
-fn look_for_session(server: Oid, user: Oid) -> Result<SessionRef> {
-    let mapping = catalog::user_mapping(user, server)?;
-    let key = mapping.oid.to_u32();
-    let known = SESSIONS.with_borrow(|sessions| sessions.get(&key).cloned());
-    if let Some(session) = &known {
-        if session.is_in_use() || !session.is_stale() {
-            session.check_user(user)?;
-            return Ok(session.clone());
-        }
-    }
-    let counters = known.map_or_else(Rc::default, |replaced| replaced.counters().clone());
+/// The session that a user is to have, whether or not he may, and the options of his mapping.
+fn look_for_session(server: Oid, user: Oid) -> Result<(SessionRef, Rc<MappingOptions>)> {
     listen();
+    let mapping = catalog::user_mapping(user, server)?;
     let server = catalog::server(server)?;
-    if let Some(session) = session_in_use(&server, &mapping)? {
-        session.check_user(user)?;
-        return Ok(session);
-    }
     let libpq = conninfo::options().map_err(|error| {
         FdwError::local(SqlState::FDW_ERROR, String::from_utf8_lossy(&error.message))
     })?;
     let options = ServerOptions::new(&server.options, libpq)?;
-    let mapping_options = MappingOptions::new(&mapping.options, libpq)?;
-    let session = Session::new(server, mapping, options, mapping_options, counters);
+    let mapping_options = Rc::new(MappingOptions::new(&mapping.options, libpq)?);
+    let key = mapping.oid.to_u32();
+    let known = SESSIONS.with_borrow(|sessions| sessions.get(&key).cloned());
+    let usable = |session: &SessionRef| session.is_in_use() || !session.is_stale();
+    let equal = |session: &SessionRef| {
+        session.server().oid == server.oid
+            && usable(session)
+            && session.connects_like(&options, &mapping_options)
+    };
+    let mut equals = all();
+    equals.retain(equal);
+    // What the transaction uses already goes before what it has not begun to use.
+    let in_use = |session: &SessionRef| session.is_in_use();
+    let found = match known.clone().filter(in_use) {
+        Some(session) => Some(session),
+        None => match equals.iter().find(|session| in_use(session)) {
+            Some(session) => Some(session.clone()),
+            None => session_in_use(&server, &mapping)?,
+        },
+    };
+    let found = found
+        .or_else(|| known.clone().filter(usable))
+        .or_else(|| equals.into_iter().next());
+    if let Some(session) = found {
+        return Ok((session, mapping_options));
+    }
+    let counters = known.map_or_else(Rc::default, |replaced| replaced.counters().clone());
+    let session = Session::new(server, mapping, options, mapping_options.clone(), counters);
     let session = Rc::new(session);
     SESSIONS.with_borrow_mut(|sessions| sessions.insert(key, session.clone()));
-    Ok(session)
+    Ok((session, mapping_options))
 }
 
 /// The locale of the database that tables of `server` are in for `user`, for a plan: connects if no connection has told. None: it

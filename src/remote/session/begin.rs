@@ -107,7 +107,8 @@ impl Session {
         }
         let application_name = guc::application_name();
         self.forget_relations();
-        let link = connect::connect(&self.inputs(self.user.get(), &application_name))?;
+        let (user, mapping) = self.asker.borrow().clone();
+        let link = connect::connect(&self.inputs(user, &mapping, &application_name))?;
         self.locale.replace(Some(link.locale.clone()));
         self.state.borrow_mut().link = Some(link);
         Ok(false)

@@ -15,7 +15,7 @@ pub(super) use messages::wait_for;
 use crate::model::depth::Depth;
 use crate::model::error::{FdwError, Result};
 use crate::model::locale::DatabaseLocale;
-use crate::model::option::{MappingOptions, ServerOptions};
+use crate::model::option::{self, MappingOptions, ServerOptions};
 use crate::model::socket::Socket;
 use crate::model::sql::Sql;
 use crate::pg::invalidation::{self, Changed};
@@ -73,10 +73,10 @@ pub struct Session {
     mapping: catalog::UserMapping,
     name: String,
     options: ServerOptions,
-    mapping_options: MappingOptions,
-    /// With whose rights the next connection is made.
-    user: Cell<Oid>,
-    /// A user without superuser's rights has asked for the session in this transaction.
+    mapping_options: Rc<MappingOptions>,
+    /// With whose rights, and the options of whose mapping, the next connection is made.
+    asker: RefCell<(Oid, Rc<MappingOptions>)>,
+    /// Somebody has asked for the session in this transaction who must have a password.
     pub(super) restricted: Cell<bool>,
     server_hash: u32,
     mapping_hash: u32,
@@ -108,19 +108,24 @@ pub struct Session {
     unreachable: RefCell<Option<(i64, FdwError)>>,
 }
 
+/// May the user connect without a password of his own?
+fn is_trusted(user: Oid, mapping: &MappingOptions) -> bool {
+    backend::is_superuser(user) || !mapping.password_required
+}
+
 impl Session {
     pub(super) fn new(
         server: catalog::Server,
         mapping: catalog::UserMapping,
         options: ServerOptions,
-        mapping_options: MappingOptions,
+        mapping_options: Rc<MappingOptions>,
         counters: Rc<Counters>,
     ) -> Session {
         Session {
             server_hash: invalidation::server_hash(server.oid),
             mapping_hash: invalidation::mapping_hash(mapping.oid),
-            user: Cell::new(mapping.user),
-            restricted: Cell::new(!backend::is_superuser(mapping.user)),
+            restricted: Cell::new(!is_trusted(mapping.user, &mapping_options)),
+            asker: RefCell::new((mapping.user, mapping_options.clone())),
             name: server.display_name(),
             server,
             mapping,
@@ -221,32 +226,41 @@ impl Session {
         self.state.borrow_mut().link.take().is_some()
     }
 
-    /// What the rules for credentials need to know when `user` is the one with whose rights tables are used.
+    /// Would a connection for a mapping with these options, of a server with these, be just like this session's?
+    pub(super) fn connects_like(&self, server: &ServerOptions, mapping: &MappingOptions) -> bool {
+        option::conninfo(&self.options, &self.mapping_options) == option::conninfo(server, mapping)
+    }
+
+    /// What the rules for credentials need to know when `user`, whose mapping has these options, is the one with whose rights tables
+    /// are used.
     pub(super) fn inputs<'a>(
         &'a self,
         user: Oid,
+        mapping: &'a MappingOptions,
         application_name: &'a [u8],
     ) -> connect::Inputs<'a> {
         connect::Inputs {
             server: &self.name,
             options: &self.options,
-            mapping: &self.mapping_options,
+            mapping,
             superuser: backend::is_superuser(user),
             application_name,
         }
     }
 
-    /// May `user` use the session? The mapping of PUBLIC serves users with different rights.
-    pub(super) fn check_user(&self, user: Oid) -> Result<()> {
+    /// May `user`, whose mapping has these options, use the session? The mapping of PUBLIC serves users with different rights, and so
+    /// does a session that several mappings share.
+    pub(super) fn check_user(&self, user: Oid, mapping: &Rc<MappingOptions>) -> Result<()> {
         match &self.state.borrow().link {
-            Some(link) => connect::check_reuse(&self.inputs(user, b""), link),
+            Some(link) => connect::check_reuse(&self.inputs(user, mapping, b""), link),
             None => {
                 // Of several users who wait for a connection, the one with less rights decides over it.
-                if !backend::is_superuser(user) {
+                let is_trusted = is_trusted(user, mapping);
+                if !is_trusted || !self.restricted.get() {
+                    self.asker.replace((user, mapping.clone()));
+                }
+                if !is_trusted {
                     self.restricted.set(true);
-                    self.user.set(user);
-                } else if !self.restricted.get() {
-                    self.user.set(user);
                 }
                 Ok(())
             }
