@@ -28,6 +28,7 @@ impl SqlState {
     pub const WRONG_OBJECT_TYPE: SqlState = SqlState(*b"42809");
     pub const CARDINALITY_VIOLATION: SqlState = SqlState(*b"21000");
     pub const TRIGGERED_DATA_CHANGE_VIOLATION: SqlState = SqlState(*b"27000");
+    pub const DEADLOCK_DETECTED: SqlState = SqlState(*b"40P01");
     pub const PROGRAM_LIMIT_EXCEEDED: SqlState = SqlState(*b"54000");
     pub const OBJECT_NOT_IN_PREREQUISITE_STATE: SqlState = SqlState(*b"55000");
     pub const PASSWORD_REQUIRED: SqlState = SqlState(*b"2F003");

@@ -98,6 +98,12 @@ pub fn lock_timeout() -> i32 {
     unsafe { pg_sys::LockTimeout }
 }
 
+/// The local setting `deadlock_timeout` in milliseconds.
+pub fn deadlock_timeout() -> u64 {
+    // SAFETY: a plain variable of the backend.
+    unsafe { pg_sys::DeadlockTimeout }.max(1) as u64
+}
+
 /// When the client's statement began, in microseconds: different for different statements.
 pub fn statement_start() -> i64 {
     // SAFETY: reads a variable of the backend.

@@ -85,6 +85,12 @@ pub fn for_sockets(
     }
 }
 
+/// Are interrupts held, so that no error may come out of a wait?
+pub fn are_interrupts_held() -> bool {
+    // SAFETY: a plain counter of the backend.
+    unsafe { pg_sys::InterruptHoldoffCount > 0 }
+}
+
 /// Interrupts wait for as long as this lives. Where what has happened must be told before the process may end.
 pub struct HeldInterrupts(());
 

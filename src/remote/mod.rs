@@ -9,6 +9,7 @@ pub mod connect;
 pub mod constraints;
 pub mod copyable;
 pub mod cursor;
+mod deadlock;
 pub mod key;
 #[cfg(feature = "pg_test")]
 mod loopback;

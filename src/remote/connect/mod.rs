@@ -42,6 +42,8 @@ pub struct Established {
     pub version: i32,
     /// Does a pooler stand in between, which may change the server's session between transactions?
     pub pooled: bool,
+    /// When the shard's server has started, in microseconds.
+    pub server_start: Option<Rc<[u8]>>,
     /// The session's `lock_timeout` without ours, in milliseconds.
     pub lock_timeout: i32,
     /// That of the shard's database.
@@ -85,6 +87,7 @@ pub fn connect(inputs: &Inputs) -> Result<Established> {
         _fd: fd,
         version,
         pooled: found.pooled,
+        server_start: found.server_start,
         lock_timeout: found.lock_timeout,
         locale: Rc::new(found.locale),
         renewal: Renewal::new(inputs.options, &encoding, version, found.pooled),

@@ -10,6 +10,7 @@ use crate::model::text;
 use crate::pg::version::WaitEvent;
 use crate::pg::{backend, wait};
 use crate::pq::{Answer, Connection, Flush, PgResult, PqError, ResultStatus};
+use std::rc::Rc;
 
 /// Oldest PostgreSQL that may be a shard: batches and savepoints rely on nothing newer, and pipelines are tested
 /// from here.
@@ -17,6 +18,9 @@ const OLDEST: i32 = 140_000;
 
 /// Behind a pooler a client's process id is the pooler's invention.
 const BACKEND_PID: &str = "pg_catalog.pg_backend_pid()";
+/// In microseconds, a number that no setting writes in another way.
+const SERVER_START: &str =
+    "(pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()) OPERATOR(pg_catalog.*) 1000000)::pg_catalog.int8";
 
 const LOCK_TIMEOUT: &str = "pg_catalog.current_setting('lock_timeout')";
 
@@ -55,6 +59,8 @@ pub struct Found {
     pub pooled: bool,
     /// `lock_timeout` in milliseconds, as the server, the role and the option `session_settings` have it.
     pub lock_timeout: i32,
+    /// When the server has started, in microseconds.
+    pub server_start: Option<Rc<[u8]>>,
     /// Of a database that the remote user may not look at, the encoding alone.
     pub locale: DatabaseLocale,
 }
@@ -104,6 +110,9 @@ pub fn run(inputs: &Inputs, connection: &mut Connection) -> Result<Found> {
                 .last()
                 .and_then(|result| lock_timeout::parse(result.value(0, 1)?))
                 .unwrap_or_default(),
+            server_start: results
+                .last()
+                .and_then(|result| Some(Rc::from(result.value(0, 2)?))),
             locale: locale
                 .get(1)
                 .and_then(|answer| read_locale(answer, version))
@@ -122,7 +131,7 @@ fn statements(inputs: &Inputs, client_pid: i32) -> Vec<Sql> {
     let pooled = format!("{BACKEND_PID} OPERATOR(pg_catalog.<>) ({client_pid})");
     let mut statements = settings::first(inputs.options, &pooled);
     statements.push(Sql::from(
-        format!("SELECT {BACKEND_PID}, {LOCK_TIMEOUT}").as_str(),
+        format!("SELECT {BACKEND_PID}, {LOCK_TIMEOUT}, {SERVER_START}").as_str(),
     ));
     statements
 }

@@ -5,6 +5,7 @@ use crate::model::error::{FdwError, Result};
 use crate::model::socket::{Interest, Socket};
 use crate::pg::version::WaitEvent;
 use crate::pg::{backend, wait};
+use crate::remote::deadlock::Watch;
 use crate::remote::queue::{Failure, Role, BEGINNING};
 use crate::remote::statement::{CopyIn, Statement};
 use crate::remote::{notice, relation};
@@ -231,6 +232,8 @@ pub(in crate::remote) fn wait_for(
     for session in sessions {
         session.finish_message();
     }
+    let may_fail = deadline.is_none() && !wait::are_interrupts_held();
+    let mut watch = may_fail.then(Watch::new);
     loop {
         let mut sockets = Vec::new();
         let mut waiting = Vec::new();
@@ -239,7 +242,7 @@ pub(in crate::remote) fn wait_for(
             if !done(session) {
                 if let Some(socket) = session.wanted() {
                     sockets.push(socket);
-                    waiting.push(session);
+                    waiting.push(*session);
                 }
             }
         }
@@ -250,10 +253,14 @@ pub(in crate::remote) fn wait_for(
             return Ok(false);
         }
         let started = Instant::now();
-        wait::for_sockets(&sockets, deadline, WaitEvent::Result)?;
+        let limit = watch.as_ref().map(Watch::due_at).or(deadline);
+        wait::for_sockets(&sockets, limit, WaitEvent::Result)?;
         let waited = started.elapsed();
-        for session in waiting {
+        for session in &waiting {
             session.counters.add_wait(waited);
+        }
+        if let Some(watch) = &mut watch {
+            watch.look(&waiting)?;
         }
     }
     for session in sessions {

@@ -67,6 +67,13 @@ pub(super) struct State {
     errors_before_undo: u64,
 }
 
+/// A backend of a shard.
+pub(super) struct Place {
+    /// When its server has started, which tells servers apart.
+    pub server: Rc<[u8]>,
+    pub pid: i32,
+}
+
 /// A session. Not connected before its first use.
 pub struct Session {
     server: catalog::Server,
@@ -173,6 +180,27 @@ impl Session {
             .link
             .as_ref()
             .map(|link| link.connection.backend_pid())
+    }
+
+    /// The shard's backend, if it is known: behind a pooler it is not.
+    pub(super) fn place(&self) -> Option<Place> {
+        let state = self.state.borrow();
+        let link = state.link.as_ref().filter(|link| !link.pooled)?;
+        Some(Place {
+            server: link.server_start.clone()?,
+            pid: link.connection.backend_pid(),
+        })
+    }
+
+    /// Name of the user on the shard, if connected.
+    pub(super) fn remote_user(&self) -> Option<Vec<u8>> {
+        let state = self.state.borrow();
+        state.link.as_ref()?.connection.option("user")
+    }
+
+    /// With whose rights the connection was made.
+    pub(super) fn user(&self) -> Oid {
+        self.asker.borrow().0
     }
 
     /// Version of the shard in the form of `server_version_num`; 0 while not connected.
