@@ -67,6 +67,7 @@ scenarios! {
     cursors
     rescans
     sampling
+    system_columns
     functions
     modified
     plans

@@ -6,8 +6,10 @@ use crate::fdw::modify::{
     check_row_security, refuse_transition_tables, register, state_of, ModifyState,
 };
 use crate::fdw::modify_row::rows_of;
+use crate::fdw::system_columns;
 use crate::model::error::{FdwError, Result};
 use crate::model::option::{OnConflict, WriteOptions};
+use crate::model::table::{CTID, XMIN};
 use crate::pg::memory::MemoryContext;
 use crate::pg::raise::guarded;
 use crate::pg::slot::Slot;
@@ -157,7 +159,10 @@ pub unsafe fn circumstances(
     // SAFETY: by the contract; lists and trigger descriptions are valid as long as the target.
     unsafe {
         let triggers = (*target).ri_TrigDesc.as_ref();
+        let returned = system_columns::returned(node);
         Circumstances {
+            returns_ctid: returned.contains(&CTID),
+            returns_xmin: returned.contains(&XMIN),
             returning: !(*target).ri_projectReturning.is_null(),
             before_row_triggers: triggers.is_some_and(|triggers| {
                 triggers.trig_insert_before_row || triggers.trig_insert_instead_row
@@ -248,18 +253,12 @@ unsafe fn start(
     unsafe {
         let options = &state.insert.target().options.write;
         let circumstances = circumstances(state.node, target, options);
+        system_columns::check_returned(state.node, &state.insert.target().relation)?;
         let is_named = named_columns(state.node, target, is_moved);
         state.takes_moved = is_moved;
         state.insert.start(circumstances, is_named, forced)?;
         if state.insert.wants_stored_row() {
-            let columns: Vec<i16> = state
-                .insert
-                .target()
-                .relation
-                .columns
-                .iter()
-                .map(|column| column.attnum)
-                .collect();
+            let columns = circumstances.stored_columns(&state.insert.target().relation);
             let context = (*estate).es_query_cxt;
             let decoder = Decoder::new((*target).ri_RelationDesc, &columns, context)?;
             state.decoder = Some(decoder);

@@ -28,6 +28,7 @@ mod routed;
 mod row_move;
 mod scan;
 mod sequences;
+mod system_columns;
 mod tablesample;
 mod truncate;
 mod validator;

@@ -3,6 +3,7 @@
 use crate::fdw::insert::{self, InsertTarget};
 use crate::fdw::modify_row::{self, RowModify, Written};
 use crate::fdw::row_move;
+use crate::fdw::system_columns;
 use crate::model::error::{FdwError, Result, SqlState};
 use crate::pg::here;
 use crate::pg::pending;
@@ -142,7 +143,10 @@ pub unsafe extern "C-unwind" fn plan_foreign_modify(
     unsafe {
         guarded(|| match is_row_by_row((*modify).operation) {
             true => modify_row::plan(root, modify, result_relation, subplan_index),
-            false => Ok(ptr::null_mut()),
+            false => {
+                system_columns::check_insert(root, modify, result_relation, subplan_index)?;
+                Ok(ptr::null_mut())
+            }
         })
     }
 }

@@ -120,6 +120,9 @@ unsafe fn circumstances(
             before_row_triggers: before,
             after_row_triggers: after,
             check_option: check_options(target).contains(&pg_sys::WCOKind::WCO_VIEW_CHECK),
+            // The plan says it.
+            returns_ctid: false,
+            returns_xmin: false,
             policy: policy::policy_reason(options, || calls::called_while_writing(node)),
         }
     }

@@ -1,10 +1,10 @@
 //! Planning of foreign scans: GetForeignRelSize, GetForeignPaths, GetForeignPlan, AddForeignUpdateTargets.
 
-use crate::fdw::{lock, order, tablesample};
+use crate::fdw::{lock, order, system_columns, tablesample};
 use crate::model::error::{FdwError, Result};
 use crate::model::expr::{Expr, CTID};
 use crate::model::option::ColumnOptions;
-use crate::model::table::TABLEOID;
+use crate::model::table::{TABLEOID, XMIN};
 use crate::pg::backend;
 use crate::pg::catalog::{self, c_string, nodes};
 use crate::pg::expr::Converter;
@@ -59,6 +59,7 @@ pub unsafe extern "C-unwind" fn get_foreign_rel_size(
     unsafe {
         guarded(|| {
             let target = Target::of(relid)?;
+            system_columns::check_scan(root, baserel, &target)?;
             let user = match (*baserel).userid {
                 Oid::INVALID => backend::current_user(),
                 user => user,
@@ -251,7 +252,7 @@ pub struct Junk {
 }
 
 /// What identifies the rows of a foreign table: the columns with the option `key`, or else ctid and the remote table's
-/// OID. The latter goes by the name of xmin, see `form` in `pg/tuple.rs`.
+/// OID. The latter goes by the name of cmin, see `form` in `pg/tuple.rs`.
 ///
 /// # Safety
 /// `relation` is open.
@@ -295,8 +296,9 @@ pub unsafe fn identity_of(relation: pg_sys::Relation) -> Result<Vec<Junk>> {
             system(c"ctid", i32::from(CTID), pg_sys::TIDOID),
             system(
                 c"shard_fdw tableoid",
-                pg_sys::MinTransactionIdAttributeNumber,
-                pg_sys::XIDOID,
+                pg_sys::MinCommandIdAttributeNumber,
+                // Not the type of a cmin that the user asks for, which is refused.
+                pg_sys::OIDOID,
             ),
         ])
     }
@@ -387,7 +389,7 @@ unsafe fn needed_columns(
         let mut columns = columns_of(used, target);
         // The name by which the target of UPDATE and DELETE asks for it.
         let alias =
-            pg_sys::MinTransactionIdAttributeNumber - pg_sys::FirstLowInvalidHeapAttributeNumber;
+            pg_sys::MinCommandIdAttributeNumber - pg_sys::FirstLowInvalidHeapAttributeNumber;
         if pg_sys::bms_is_member(alias, used) && is_changed(root, (*baserel).relid) {
             columns.push(TABLEOID);
         }
@@ -395,7 +397,7 @@ unsafe fn needed_columns(
     }
 }
 
-/// The columns in a set of attribute numbers as pull_varattnos makes it: live ones in order, then the ctid.
+/// The columns in a set of attribute numbers as pull_varattnos makes it: live ones in order, then ctid and xmin.
 ///
 /// # Safety
 /// `used` is null or a valid set.
@@ -415,9 +417,7 @@ pub unsafe fn columns_of(used: *mut pg_sys::Bitmapset, target: &Target) -> Vec<i
         .map(|column| column.attnum)
         .filter(|&attnum| whole_row || is_used(attnum))
         .collect();
-    if is_used(CTID) {
-        columns.push(CTID);
-    }
+    columns.extend([CTID, XMIN].into_iter().filter(|&attnum| is_used(attnum)));
     columns
 }
 

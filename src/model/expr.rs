@@ -10,6 +10,8 @@ pub const FIRST_GENBKI_OBJECT_ID: Oid = 10_000;
 pub const DEFAULT_COLLATION: Oid = 100;
 /// Column number of `ctid`.
 pub const CTID: i16 = -1;
+/// Column number of `xmin`, the transaction that has stored a row.
+pub const XMIN: i16 = -2;
 
 /// A type as it is written in a cast.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +91,7 @@ pub struct Expr {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// A column of the scan's own relation; of the system columns only [`CTID`].
+    /// A column of the scan's own relation; of the system columns only [`CTID`] and [`XMIN`].
     Column(i16),
     /// A constant in the text form of its type, None for NULL.
     Literal(Option<Vec<u8>>),

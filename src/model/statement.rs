@@ -3,7 +3,7 @@
 use crate::model::adjust::{Assigned, Places};
 use crate::model::insert::Clauses;
 use crate::model::sql::Sql;
-use crate::model::table::{RemoteTable, CTID, TABLEOID};
+use crate::model::table::{RemoteTable, CTID, TABLEOID, XMIN};
 
 /// How strong a row lock is, from the weakest to the strongest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,11 +80,12 @@ impl Sample<Sql> {
     }
 }
 
-/// Adds a column's name; `ctid` for [`CTID`], `tableoid` for [`TABLEOID`]. A number that is no column (dropped since) becomes NULL.
+/// Adds a column's name; `ctid` for [`CTID`], `xmin` for [`XMIN`], `tableoid` for [`TABLEOID`]. A number that is no column (dropped since) becomes NULL.
 pub fn push_column(sql: &mut Sql, table: &RemoteTable, attnum: i16) {
     match table.column(attnum) {
         Some(column) => sql.push_ident(&column.name),
         None if attnum == CTID => sql.push("ctid"),
+        None if attnum == XMIN => sql.push("xmin"),
         None if attnum == TABLEOID => sql.push("tableoid"),
         None => sql.push("NULL"),
     };
@@ -279,13 +280,13 @@ mod tests {
         assert_eq!(
             text(select(
                 &table(),
-                &[1, 3, CTID, TABLEOID],
+                &[1, 3, CTID, XMIN, TABLEOID],
                 None,
                 &[],
                 &[],
                 None
             )),
-            r#"SELECT "a", "B c", ctid, tableoid FROM "s"."t""x""#
+            r#"SELECT "a", "B c", ctid, xmin, tableoid FROM "s"."t""x""#
         );
         assert_eq!(
             text(select(

@@ -1,7 +1,7 @@
 //! A foreign table as its shard knows it.
 
-/// Column number of `ctid`.
-pub use crate::model::expr::CTID;
+/// Column numbers of `ctid` and `xmin`.
+pub use crate::model::expr::{CTID, XMIN};
 
 /// Column number of `tableoid`, the table that holds a row: of the shard's OIDs.
 pub const TABLEOID: i16 = -6;

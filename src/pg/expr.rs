@@ -3,14 +3,14 @@
 use crate::model::error::{FdwError, Result};
 use crate::model::expr::{
     BoolOp, CallForm, Expr, Given, Kind, Routine, Source, Test, TypeRef, CTID,
-    FIRST_GENBKI_OBJECT_ID,
+    FIRST_GENBKI_OBJECT_ID, XMIN,
 };
 use crate::pg::catalog::{nodes, type_name};
 use crate::pg::raise::bytes;
 use crate::pg::typio::{output, Transmission};
+use crate::pg::walk;
 use pgrx::pg_sys;
 use pgrx::pg_sys::{NodeTag, Oid};
-use std::ffi::c_void;
 
 /// A constant of type text.
 fn text_const(text: &[u8]) -> *mut pg_sys::Node {
@@ -215,7 +215,7 @@ impl Converter {
         }
         if i64::from(var.varno) == i64::from(self.relid) {
             // Other system columns have no meaning that both sides share.
-            return (var.varattno >= 0 || var.varattno == CTID)
+            return (var.varattno >= 0 || [CTID, XMIN].contains(&var.varattno))
                 .then_some(Kind::Column(var.varattno));
         }
         Some(self.param_of(node, Source::Outer))
@@ -478,34 +478,14 @@ unsafe fn is_built_in_cast(call: &pg_sys::FuncExpr) -> bool {
     }
 }
 
-extern "C-unwind" {
-    // Not by pgrx's bindings: those would turn an error into a panic in the middle of C's frames.
-    #[cfg_attr(not(feature = "pg15"), link_name = "expression_tree_walker_impl")]
-    fn expression_tree_walker(
-        node: *mut pg_sys::Node,
-        walker: unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut c_void) -> bool,
-        context: *mut c_void,
-    ) -> bool;
-}
-
 /// Does the value of an expression depend on other parts of the running plan?
 ///
 /// # Safety
 /// `node` is a valid expression node.
 unsafe fn depends_on_plan(node: *mut pg_sys::Node) -> bool {
-    // SAFETY: by the contract; the walk has no destructors in its frames.
-    unsafe { pg_sys::ffi::pg_guard_ffi_boundary(|| finds_plan(node, std::ptr::null_mut())) }
-}
-
-/// # Safety
-/// `node` is null or a valid expression node; an error may leave this frame.
-unsafe extern "C-unwind" fn finds_plan(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    if node.is_null() {
-        return false;
-    }
     // SAFETY: by the contract; each node is read as what its tag says.
     unsafe {
-        match (*node).type_ {
+        walk::any(node, |node| match (*node).type_ {
             NodeTag::T_Var
             | NodeTag::T_PlaceHolderVar
             | NodeTag::T_SubPlan
@@ -513,8 +493,8 @@ unsafe extern "C-unwind" fn finds_plan(node: *mut pg_sys::Node, context: *mut c_
             NodeTag::T_Param => {
                 (*node.cast::<pg_sys::Param>()).paramkind != pg_sys::ParamKind::PARAM_EXTERN
             }
-            _ => expression_tree_walker(node, finds_plan, context),
-        }
+            _ => false,
+        })
     }
 }
 

@@ -35,4 +35,5 @@ pub mod value;
 pub mod varlena;
 pub mod version;
 pub mod wait;
+pub mod walk;
 pub mod xact;

@@ -44,8 +44,13 @@ impl Slot {
     /// # Safety
     /// The tuple is one of the slot's relation, allocated by itself in [`Slot::context`], and nobody else's.
     pub(super) unsafe fn give(&mut self, tuple: pg_sys::HeapTuple) {
-        // SAFETY: by the contract.
-        unsafe { pg_sys::ExecForceStoreHeapTuple(tuple, self.0, true) }
+        // SAFETY: by the contract. A slot without a header, as that of a partitioned table whose row a leaf takes, has a place for
+        // the ctid alone, and the tuple is gone when it has taken the values.
+        unsafe {
+            let ctid = (*tuple).t_self;
+            pg_sys::ExecForceStoreHeapTuple(tuple, self.0, true);
+            (*self.0).tts_tid = ctid;
+        }
     }
 
     /// Shows a row that stays its owner's.

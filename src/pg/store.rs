@@ -7,8 +7,12 @@ use crate::pg::tuple::{form, Place};
 use pgrx::pg_sys;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::Datum;
+use std::ffi::c_int;
 
-/// A tuplestore of a relation's tuples, each with its place on the shard in two further columns, because stored tuples
+/// Further columns for what stands in the header of a tuple.
+const PLACE_COLUMNS: usize = 3;
+
+/// A tuplestore of a relation's tuples, each with its place and version on the shard in further columns, because stored tuples
 /// have no header.
 ///
 /// Freed by [`Store::end`]; after an error with the memory context and resource owner that it was made in.
@@ -33,7 +37,12 @@ impl Store {
             let entered = MemoryContext::of_core(context).enter();
             let descriptor = (*relation).rd_att;
             let natts = (*descriptor).natts;
-            let stored = pg_sys::CreateTemplateTupleDesc(natts + 2);
+            let place = [
+                (c"ctid", pg_sys::TIDOID),
+                (c"tableoid", pg_sys::OIDOID),
+                (c"xmin", pg_sys::XIDOID),
+            ];
+            let stored = pg_sys::CreateTemplateTupleDesc(natts + PLACE_COLUMNS as c_int);
             for attnum in 1..=natts {
                 pg_sys::TupleDescCopyEntry(
                     stored,
@@ -42,7 +51,6 @@ impl Store {
                     attnum as pg_sys::AttrNumber,
                 );
             }
-            let place = [(c"ctid", pg_sys::TIDOID), (c"tableoid", pg_sys::OIDOID)];
             for ((name, type_oid), attnum) in place.into_iter().zip(natts + 1..) {
                 pg_sys::TupleDescInitEntry(
                     stored,
@@ -61,8 +69,8 @@ impl Store {
                 descriptor,
                 stored,
                 slot: Slot::new(slot),
-                values: vec![Datum::null(); natts as usize + 2],
-                nulls: vec![true; natts as usize + 2],
+                values: vec![Datum::null(); natts as usize + PLACE_COLUMNS],
+                nulls: vec![true; natts as usize + PLACE_COLUMNS],
             }
         }
     }
@@ -75,11 +83,12 @@ impl Store {
 
     /// Adds the rows of a batch at the end.
     pub fn put(&mut self, batch: &TupleBatch) {
-        let natts = self.values.len() - 2;
+        let natts = self.values.len() - PLACE_COLUMNS;
         for &tuple in batch.tuples() {
-            // SAFETY: the tuples are of the relation, the arrays have an entry for each attribute and two for the place.
+            // SAFETY: the tuples are of the relation, the arrays have an entry for each attribute and for the place.
             // Everything is copied, the ctid too, which is passed by reference.
             unsafe {
+                let place = Place::of(tuple);
                 let mut ctid = (*tuple).t_self;
                 pg_sys::heap_deform_tuple(
                     tuple,
@@ -88,10 +97,9 @@ impl Store {
                     self.nulls.as_mut_ptr(),
                 );
                 self.values[natts] = Datum::from(&raw mut ctid);
-                self.nulls[natts] = false;
-                let table = (*(*tuple).t_data).t_choice.t_heap.t_xmin;
-                self.values[natts + 1] = Datum::from(table);
-                self.nulls[natts + 1] = false;
+                self.values[natts + 1] = Datum::from(place.table);
+                self.values[natts + 2] = Datum::from(place.xmin);
+                self.nulls[natts..].fill(false);
                 pg_sys::tuplestore_putvalues(
                     self.state,
                     self.stored,
@@ -111,7 +119,7 @@ impl Store {
     /// Shows the next row in the slot of a batch, which then owns it; false at the end.
     pub fn show_next(&mut self, batch: &mut TupleBatch) -> bool {
         let to = batch.slot();
-        let natts = self.values.len() - 2;
+        let natts = self.values.len() - PLACE_COLUMNS;
         let slot = self.slot.as_ptr();
         // SAFETY: the slot has the store's descriptor. A tuple that is read from a file becomes its own, so it is allocated in
         // its context; all values are copied into that of `to` before the slot is emptied.
@@ -126,6 +134,7 @@ impl Store {
             let place = Place {
                 ctid: Some(*(*values.add(natts)).cast_mut_ptr::<pg_sys::ItemPointerData>()),
                 table: (*values.add(natts + 1)).value() as u32,
+                xmin: (*values.add(natts + 2)).value() as u32,
             };
             let _entered = MemoryContext::of_core(to.context()).enter();
             to.give(pg_guard_ffi_boundary(|| {

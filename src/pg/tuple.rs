@@ -1,7 +1,7 @@
 //! Rows that arrive as text, as tuples of a foreign table.
 
 use crate::model::error::{FdwError, Result};
-use crate::model::table::{CTID, TABLEOID};
+use crate::model::table::{CTID, TABLEOID, XMIN};
 use crate::pg::input::Input;
 use crate::pg::memory::MemoryContext;
 use crate::pg::slot::Slot;
@@ -42,12 +42,32 @@ struct InputColumn {
     input: Input,
 }
 
-/// A row's place on its shard, as far as it was asked for.
+/// A row's place on its shard and its version there, as far as they were asked for.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Place {
     pub ctid: Option<pg_sys::ItemPointerData>,
     /// OID of the table that holds the row; 0: not known.
     pub table: u32,
+    /// Its `xmin`; 0: not known.
+    pub xmin: u32,
+}
+
+impl Place {
+    /// What [`form`] has put into a tuple.
+    ///
+    /// # Safety
+    /// `tuple` was made by [`form`].
+    pub unsafe fn of(tuple: pg_sys::HeapTuple) -> Place {
+        // SAFETY: by the contract; the header was written as that of a stored tuple.
+        unsafe {
+            let fields = (*(*tuple).t_data).t_choice.t_heap;
+            Place {
+                ctid: Some((*tuple).t_self),
+                table: fields.t_field3.t_cid,
+                xmin: fields.t_xmin.into(),
+            }
+        }
+    }
 }
 
 /// The text form of a ctid.
@@ -80,7 +100,7 @@ pub struct Decoder {
 
 impl Decoder {
     /// `columns`: what the columns of the rows are, by number; [`CTID`] and [`TABLEOID`] for the row's place on the
-    /// shard.
+    /// shard, [`XMIN`] for its version.
     ///
     /// # Safety
     /// `relation` stays open, and `context` valid, as long as the decoder is used, which is for slots of that relation only.
@@ -99,6 +119,8 @@ impl Decoder {
                     (pg_sys::TIDOID, -1)
                 } else if attnum == TABLEOID {
                     (pg_sys::OIDOID, -1)
+                } else if attnum == XMIN {
+                    (pg_sys::XIDOID, -1)
                 } else if attnum >= 1 && attnum as usize <= natts {
                     let attribute = version::tupdesc_attribute(descriptor, attnum as usize - 1);
                     (attribute.atttypid, attribute.atttypmod)
@@ -266,6 +288,8 @@ impl Decoder {
                     place.ctid = text.map(|_| *value.cast_mut_ptr::<pg_sys::ItemPointerData>());
                 } else if *attnum == TABLEOID {
                     place.table = value.value() as u32;
+                } else if *attnum == XMIN {
+                    place.xmin = value.value() as u32;
                 } else {
                     self.values[*attnum as usize - 1] = value;
                     self.nulls[*attnum as usize - 1] = text.is_none();
@@ -325,6 +349,7 @@ unsafe extern "C-unwind" fn name_column(argument: *mut c_void) {
             }
             Some(CTID) => c"ctid".as_ptr(),
             Some(TABLEOID) => c"tableoid".as_ptr(),
+            Some(XMIN) => c"xmin".as_ptr(),
             Some(attnum) => {
                 let descriptor = (*at.relation).rd_att;
                 let attribute = version::tupdesc_attribute(descriptor, attnum as usize - 1);
@@ -337,8 +362,9 @@ unsafe extern "C-unwind" fn name_column(argument: *mut c_void) {
 }
 
 /// A tuple in the current memory context, with the row's place on the shard if it is known. A header has no field for
-/// the OID of the remote table (`tableoid` is that of the foreign table), so it stands where `xmin` is read from, by
-/// which name a plan carries it to the target of UPDATE and DELETE. Other system columns read as zero.
+/// the OID of the remote table (`tableoid` is that of the foreign table), so it stands where `cmin` is read from, by
+/// which name a plan carries it to the target of UPDATE and DELETE. Nobody else reads `cmin`, `cmax` or `xmax`: see
+/// `fdw/system_columns.rs`.
 ///
 /// # Safety
 /// Must run inside a guard. `values` and `nulls` have a place for each attribute of `descriptor`.
@@ -356,10 +382,13 @@ pub(super) unsafe fn form(
             (*tuple).t_self = ctid;
             header.t_ctid = ctid;
         }
-        // A new tuple has its type's identity where a stored one has its transactions.
+        // A new tuple has its type's identity where a stored one has its transactions, and in newer minor releases says so
+        // (HEAP_IS_DATUM), by two bits that no stored one has both.
+        header.t_infomask &= !(pg_sys::HEAP_XMAX_COMMITTED | pg_sys::HEAP_XMAX_INVALID) as u16;
         header.t_choice.t_heap = pg_sys::HeapTupleFields {
-            t_xmin: place.table.into(),
-            ..Default::default()
+            t_xmin: place.xmin.into(),
+            t_xmax: pg_sys::InvalidTransactionId,
+            t_field3: pg_sys::HeapTupleFields__bindgen_ty_1 { t_cid: place.table },
         };
         tuple
     }

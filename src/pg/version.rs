@@ -508,3 +508,22 @@ pub unsafe fn confuses_targets(append: *mut pg_sys::Append) -> Result<bool> {
 pub unsafe fn confuses_targets(_append: *mut pg_sys::Append) -> Result<bool> {
     Ok(false)
 }
+
+/// Does a column in a RETURNING list mean the row as it was (18 and later)?
+///
+/// # Safety
+/// `var` is valid.
+#[cfg(feature = "pg18")]
+pub unsafe fn is_of_old_row(var: *mut pg_sys::Var) -> bool {
+    // SAFETY: by the contract.
+    unsafe { (*var).varreturningtype == pg_sys::VarReturningType::VAR_RETURNING_OLD }
+}
+
+/// Does a column in a RETURNING list mean the row as it was (18 and later)?
+///
+/// # Safety
+/// `var` is valid.
+#[cfg(not(feature = "pg18"))]
+pub unsafe fn is_of_old_row(_var: *mut pg_sys::Var) -> bool {
+    false
+}

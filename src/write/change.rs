@@ -187,7 +187,7 @@ impl Change {
                 columns: place_columns(),
                 encoders: vec![
                     Encoder::plain(0, pg_sys::TIDOID),
-                    Encoder::plain(0, pg_sys::XIDOID),
+                    Encoder::plain(0, pg_sys::OIDOID),
                 ],
                 remote_types: Vec::new(),
             },

@@ -201,7 +201,7 @@ impl Insert {
                 session,
                 &self.target,
                 &sent,
-                self.single_row(&sent, self.wants_stored_row),
+                self.single_row(&sent, circumstances),
                 self.place.command_id,
             ))
         } else if let Some(buffer) = self.kept_buffer(&session, &sent, &clauses)? {
@@ -395,14 +395,15 @@ impl Insert {
     }
 
     /// The statement for one row.
-    fn single_row(&self, sent: &Sent, returning: bool) -> Sql {
-        let columns = &self.target.relation.columns;
-        let all: Vec<i16> = columns.iter().map(|column| column.attnum).collect();
+    fn single_row(&self, sent: &Sent, circumstances: Circumstances) -> Sql {
+        let returning = circumstances
+            .needs_stored_row()
+            .then(|| circumstances.stored_columns(&self.target.relation));
         insert_row(
             &self.target.remote,
             &sent.attnums,
             &self.clauses(sent),
-            returning.then_some(all.as_slice()),
+            returning.as_deref(),
         )
     }
 
@@ -420,7 +421,7 @@ impl Insert {
             Some(Mode::Single(single)) => ((single.sql().clone(), false), self.reason),
             None => {
                 let sent = Sent::new(&self.target, is_named);
-                let sql = self.single_row(&sent, circumstances.needs_stored_row());
+                let sql = self.single_row(&sent, circumstances);
                 is_kept = self.may_be_kept(&self.clauses(&sent));
                 (
                     (sql, write.transport == Transport::Copy),

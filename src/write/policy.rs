@@ -1,8 +1,10 @@
 //! Whether the rows of a target may wait in a buffer, and for how long.
 
 use crate::model::option::{FlushPolicy, WriteOptions};
+use crate::model::table::{CTID, XMIN};
 use crate::model::text;
-use crate::pg::{catalog, guc};
+use crate::pg::catalog::{self, Relation};
+use crate::pg::guc;
 use pgrx::pg_sys::Oid;
 use std::borrow::Cow;
 
@@ -82,6 +84,9 @@ pub struct Circumstances {
     pub before_row_triggers: bool,
     pub after_row_triggers: bool,
     pub check_option: bool,
+    /// RETURNING asks for the row's place and its version.
+    pub returns_ctid: bool,
+    pub returns_xmin: bool,
     /// That of [`policy_reason`].
     pub policy: Option<SingleReason>,
 }
@@ -105,6 +110,14 @@ impl Circumstances {
     /// Does anybody look at the row that the shard stored?
     pub fn needs_stored_row(self) -> bool {
         self.returning || self.after_row_triggers || self.check_option
+    }
+
+    /// Numbers of the columns of a stored row that somebody looks at.
+    pub fn stored_columns(self, table: &Relation) -> Vec<i16> {
+        let system = [(self.returns_ctid, CTID), (self.returns_xmin, XMIN)];
+        let system = system.into_iter().filter(|(is_returned, _)| *is_returned);
+        let all = table.columns.iter().map(|column| column.attnum);
+        all.chain(system.map(|(_, attnum)| attnum)).collect()
     }
 }
 
