@@ -32,7 +32,6 @@ SELECT count(*), sum(id), sum(price), max(odd) FROM items;
 SELECT i FROM items AS i WHERE id = 2;
 SELECT ctid, tableoid::regclass, id FROM items WHERE id = 3;
 SELECT id FROM items WHERE ctid = '(0,4)';
-SELECT xmin, xmax, cmin, cmax FROM items WHERE id = 1;
 
 -- A table without columns has rows, too.
 CREATE TABLE select_remote.nothing ();

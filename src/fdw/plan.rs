@@ -2,7 +2,7 @@
 
 use crate::fdw::{lock, order, system_columns, tablesample};
 use crate::model::error::{FdwError, Result};
-use crate::model::expr::{Expr, CTID};
+use crate::model::expr::{Expr, Kind, Source, CTID};
 use crate::model::option::ColumnOptions;
 use crate::model::table::{TABLEOID, XMIN};
 use crate::pg::backend;
@@ -198,6 +198,12 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
             for given in params {
                 exprs = pg_sys::lappend(exprs, converter.given(&given)?.cast());
             }
+            let rechecked: Vec<Clause> = remote
+                .into_iter()
+                .zip(&conditions)
+                .filter(|(_, condition)| locks.row.is_some() || may_recheck(condition))
+                .map(|(clause, _)| clause)
+                .collect();
             Ok(pg_sys::make_foreignscan(
                 tlist,
                 local_exprs,
@@ -205,7 +211,7 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
                 exprs,
                 list::encode(&plan.to_items())?,
                 ptr::null_mut(),
-                clauses_of(&remote),
+                clauses_of(&rechecked),
                 outer_plan,
             ))
         })
@@ -302,6 +308,23 @@ pub unsafe fn identity_of(relation: pg_sys::Relation) -> Result<Vec<Junk>> {
             ),
         ])
     }
+}
+
+/// Can a condition be checked again for a row that has travelled through the plan as a whole, because a row that it was joined with
+/// has changed? It has lost its system columns. What holds for these alone still holds.
+fn may_recheck(condition: &Expr) -> bool {
+    let has_system_column =
+        condition.any(&|expr| matches!(expr.kind, Kind::Column(attnum) if attnum < 0));
+    let has_other_row = condition.any(&|expr| {
+        matches!(
+            expr.kind,
+            Kind::Param {
+                source: Source::Outer,
+                ..
+            }
+        )
+    });
+    !has_system_column || has_other_row
 }
 
 type Clause = *mut pg_sys::RestrictInfo;

@@ -63,7 +63,7 @@ unsafe fn system_columns(node: *mut Node, relation: i32) -> Vec<SystemColumn> {
                 let var = node.cast::<pg_sys::Var>();
                 let is_ours = (*var).vartype == pg_sys::OIDOID
                     && i32::from((*var).varattno) == pg_sys::MinCommandIdAttributeNumber;
-                let is_of_relation = (*var).varno as i32 == relation && (*var).varlevelsup == 0;
+                let is_of_relation = (*var).varno == relation && (*var).varlevelsup == 0;
                 if is_of_relation && (*var).varattno < 0 && !is_ours {
                     found.push(SystemColumn {
                         attnum: (*var).varattno,
