@@ -24,6 +24,14 @@ pub fn from_bytes(bytes: &[u8]) -> String {
     text
 }
 
+/// A number of rows, for messages.
+pub fn rows(count: u64) -> String {
+    match count {
+        1 => "1 row".to_owned(),
+        _ => format!("{count} rows"),
+    }
+}
+
 /// The bytes of a message, in which names have been put by [`from_bytes`].
 pub fn to_bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());

@@ -1,11 +1,15 @@
 //! One command for a shard, and what an error report says about it.
 
 use crate::model::copy::Format;
-use crate::model::error::FdwError;
+use crate::model::error::{FdwError, SqlState};
 use crate::model::sql::Sql;
+use crate::model::text;
 use crate::pq;
 use std::ffi::CString;
 use std::rc::Rc;
+
+/// The largest message that a server takes, in bytes (`PQ_LARGE_MESSAGE_LIMIT` of `libpq/libpq.h`).
+pub const LARGEST_MESSAGE: usize = 0x3fff_fffe;
 
 /// Longest piece of a statement's text in an error's CONTEXT, in bytes.
 const CONTEXT_TEXT_LIMIT: usize = 480;
@@ -150,6 +154,35 @@ impl Statement {
     pub fn len(&self) -> usize {
         self.sql.len() + self.params.iter().map(Param::len).sum::<usize>()
     }
+
+    /// The error (54000) of a statement that needs a message of more than `limit` bytes: a shard would end the session.
+    pub fn too_large(&self, server: &str, limit: usize) -> Option<FdwError> {
+        // Bind has a length and a format for each parameter, and little else.
+        let bytes = self.len() + 8 * self.params.len() + 64;
+        if bytes <= limit {
+            return None;
+        }
+        let table = self.subject.table.as_deref().map(text::from_bytes);
+        let what = match (table, self.subject.rows) {
+            (Some(table), Some((first, last))) if first == last => {
+                format!("row {first} of foreign table \"{table}\" is")
+            }
+            (Some(table), Some((first, last))) => {
+                format!("rows {first} to {last} of foreign table \"{table}\" are")
+            }
+            (Some(table), None) => format!("statement for foreign table \"{table}\" is"),
+            (None, _) => "statement is".to_owned(),
+        };
+        Some(
+            FdwError::local(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                format!("{what} too large for a message to server \"{server}\""),
+            )
+            .with_detail(format!(
+                "It would have {bytes} bytes. The limit is {limit} bytes."
+            )),
+        )
+    }
 }
 
 /// Rows for a COPY … FROM STDIN.
@@ -189,4 +222,39 @@ pub fn add_context(error: FdwError, server: &[u8], sql: &Sql, subject: &Subject)
             .push_bytes(&shown.shortened(CONTEXT_TEXT_LIMIT));
     }
     error.with_context(line.into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_into_a_message_is_refused_by_name() {
+        let statement = |rows, bytes: usize| Statement {
+            params: vec![Param::binary(17, vec![0; bytes])],
+            subject: Subject {
+                rows,
+                ..Subject::table(b"t")
+            },
+            ..Statement::plain("x")
+        };
+        let error = |statement: Statement| {
+            let error = statement.too_large("s", 1000)?;
+            assert_eq!(error.sqlstate(), SqlState::PROGRAM_LIMIT_EXCEEDED);
+            Some(text::from_bytes(&error.diag().message))
+        };
+        assert_eq!(error(statement(Some((7, 7)), 900)), None);
+        assert_eq!(
+            error(statement(Some((7, 7)), 1000)).as_deref(),
+            Some(r#"row 7 of foreign table "t" is too large for a message to server "s""#)
+        );
+        assert_eq!(
+            error(statement(Some((7, 9)), 1000)).as_deref(),
+            Some(r#"rows 7 to 9 of foreign table "t" are too large for a message to server "s""#)
+        );
+        assert_eq!(
+            error(statement(None, 1000)).as_deref(),
+            Some(r#"statement for foreign table "t" is too large for a message to server "s""#)
+        );
+    }
 }

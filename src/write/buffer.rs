@@ -357,7 +357,8 @@ fn miscounted(table: &[u8], sent: u64, stored: u64) -> FdwError {
     FdwError::local(
         SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!(
-            "{stored} of {sent} rows of foreign table \"{}\" were stored",
+            "{stored} of {} of foreign table \"{}\" were stored",
+            text::rows(sent),
             text::from_bytes(table)
         ),
     )

@@ -5,6 +5,7 @@ use crate::model::insert::{Clauses, Conflict};
 use crate::model::option::{FlushPolicy, OnConflict, Transport};
 use crate::model::sql::Sql;
 use crate::model::statement::insert_row;
+use crate::model::text;
 use crate::pg::target::Target;
 use crate::pg::value::Row;
 use crate::pg::xact;
@@ -565,9 +566,9 @@ impl Insert {
         FdwError::local(
             SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
             format!(
-                "server \"{}\" stored {answered} of {} rows of foreign table \"{}\"",
+                "server \"{}\" stored {answered} of {} of foreign table \"{}\"",
                 self.target.server.display_name(),
-                self.accepted,
+                text::rows(self.accepted),
                 self.target.relation.display_name()
             ),
         )

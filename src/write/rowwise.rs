@@ -146,7 +146,11 @@ pub fn identity_bytes(encoders: &[Encoder], old: &Row) -> Result<Vec<u8>> {
 pub fn excess(table: &str, changed: u64, sent: u64) -> FdwError {
     FdwError::local(
         SqlState::CARDINALITY_VIOLATION,
-        format!("a statement for {sent} rows of foreign table \"{table}\" has hit {changed} remote rows"),
+        format!(
+            "a statement for {} of foreign table \"{table}\" has hit {} of the shard",
+            text::rows(sent),
+            text::rows(changed)
+        ),
     )
     .with_detail(
         "The columns with the option \"key\" do not identify a row of the remote table, or a rule of the shard changes more.",

@@ -148,7 +148,7 @@ pub static OPTIONS: &[OptionDef] = &[
         COLUMN,
         Kind::Bool,
         "false",
-        "left out of an INSERT or COPY that does not name the column, so that the shard's default, serial or identity fills it; a column that is named is sent as it is, NULL included",
+        "left out of an INSERT or COPY that does not name the column, so that the shard's default, serial or identity fills it; a column that is named is sent as it is, NULL included, and as by OVERRIDING SYSTEM VALUE: an identity column GENERATED ALWAYS takes it too, by INSERT and by COPY",
     ),
     works(
         "key",

@@ -7,7 +7,7 @@ use crate::pg::version::WaitEvent;
 use crate::pg::{backend, wait};
 use crate::remote::deadlock::Watch;
 use crate::remote::queue::{Failure, Role, BEGINNING};
-use crate::remote::statement::{CopyIn, Statement};
+use crate::remote::statement::{CopyIn, Statement, LARGEST_MESSAGE};
 use crate::remote::{notice, relation};
 use std::time::Instant;
 
@@ -20,6 +20,15 @@ impl Session {
     /// Adds a statement whose error spoils `level`.
     pub(super) fn queue_for(&self, level: i32, statement: &Statement, role: Role) -> Result<()> {
         let mut state = self.state.borrow_mut();
+        if let Some(error) = statement.too_large(&self.name, LARGEST_MESSAGE) {
+            // It may carry rows of an outer level, whoever gets this error.
+            let level = state.depth.get().max(1);
+            state.lose(Failure {
+                level,
+                error: error.clone(),
+            });
+            return Err(state.check().err().unwrap_or(error));
+        }
         let State { link, queue, .. } = &mut *state;
         let sent = match link {
             Some(link) => queue.send(&mut link.connection, statement, role, level),
