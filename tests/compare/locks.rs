@@ -220,7 +220,7 @@ fn rows_are_locked_as_local_ones_are() {
         .and_then(|seed| seed.parse().ok())
         .unwrap_or(8_119);
     let databases = Databases::start();
-    let count = if long() { 1500 } else { 120 };
+    let count = if long() { 1500 } else { 50 };
     let few_rows = |way: &&Way| way.rescans;
     let ways = [WAYS[3], *WAYS.iter().find(few_rows).expect("such a way")];
     let (mut local, mut locals) = side(&databases, Kind::Local);
